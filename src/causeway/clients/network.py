@@ -24,8 +24,8 @@ from causeway.clients.network_api import (
 )
 from causeway.clients.network_bindings import PortBinding, PortBindings
 from causeway.clients.network_cache import NetworkCache
-from causeway.clients.network_changes import PortChanges
 from causeway.clients.network_info import group_names, order_ports, vif_of
+from causeway.clients.network_migrations import PortMigrations
 from causeway.clients.network_requests import NetworkRequests
 from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION
@@ -60,7 +60,7 @@ def without_host(profile: Mapping[str, Any]) -> Json:
     return {key: value for key, value in profile.items() if key not in PROFILE_KEYS and key != ALLOCATION}
 
 
-class NetworkClient(NetworkRequests, PortBindings, PortChanges):
+class NetworkClient(NetworkRequests, PortBindings, PortMigrations):
     """Ports of servers, their bindings, and what users may request."""
 
     def __init__(self, sessions: ServiceSessions) -> None:

@@ -19,6 +19,7 @@ from causeway.clients.network_api import (
     require_pluggable,
 )
 from causeway.context import RequestContext
+from causeway.hardware.port_plugs import is_of_agent
 
 BINDINGS, BINDING = PORT + "/bindings", PORT + "/bindings/{host}"
 
@@ -38,11 +39,10 @@ class PortBinding:
     def must_be_alone(self) -> bool:
         """Whether the port stays down for as long as other hosts have bindings, and until it is updated.
 
-        Neutron's Open vSwitch agents take an inactive binding for a sign of a running live migration. Their mechanism driver
-        can be recognised by the key that says how to plug in hybrid (a binding does not have the port's "bound_drivers"). Also,
-        Neutron unbinds a binding that it makes inactive, so such a binding must be made anew before it is activated again.
+        Neutron's Open vSwitch agents take an inactive binding for a sign of a running live migration. Also, Neutron unbinds a
+        binding that it makes inactive, so such a binding must be made anew before it is activated again.
         """
-        return self.vif_type == UNBOUND or "ovs_hybrid_plug" in self.vif_details
+        return self.vif_type == UNBOUND or is_of_agent(self.vif_details)
 
 
 class PortBindings(NetworkApi):

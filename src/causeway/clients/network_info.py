@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from causeway.clients.network_migrations import without_migration
 from causeway.model.network import FixedIp, Vif
 
 Json = dict[str, Any]
@@ -59,7 +60,8 @@ def vif_of(port: Mapping[str, Any], around: Around, floating_ips: Mapping[tuple[
         vnic_type=port.get("binding:vnic_type") or "normal",
         vif_type=port.get("binding:vif_type"),
         details=details,
-        profile=dict(port.get("binding:profile") or {}),
+        # Where a guest is going is nothing that another binding may keep.
+        profile=without_migration(dict(port.get("binding:profile") or {})),
         active=port.get("status") == "ACTIVE",
         security_groups=group_names(port, around.security_groups),
     )

@@ -155,6 +155,12 @@ OPTS: dict[str, list[Opt]] = {
         *_ratio("disk", 1.0, "DISK_GB"),
     ],
     "compute": [
+        cfg.BoolOpt(
+            "live_migration_wait_for_vif_plug",
+            default=True,
+            help="Begin a live migration only when the network service has wired the guest's ports at its target, as far as it"
+            " says so: for ports of Open vSwitch and OVN. See vif_plugging_timeout and vif_plugging_is_fatal.",
+        ),
         cfg.ListOpt(
             "allowed_image_formats",
             item_type=cfg.types.String(choices=list(BOOTABLE_FORMATS)),

@@ -75,7 +75,7 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "compute": _names(
         """
-        consecutive_build_service_disable_threshold image_type_exclude_list live_migration_wait_for_vif_plug
+        consecutive_build_service_disable_threshold image_type_exclude_list
         max_concurrent_disk_ops max_disk_devices_to_attach packing_host_numa_cells_allocation_strategy
         provider_config_location resource_provider_association_refresh sharing_providers_max_uuids_per_request
         shutdown_retry_interval vmdk_allowed_types

@@ -48,6 +48,10 @@ class GuestDevices:
     #: the host never swaps the guest's memory out
     locked_memory: bool = False
 
+    def queues(self, vcpus: int) -> int:
+        """How many queues each network card of a guest with so many processors has."""
+        return vcpus if self.has_queues and self.vif_model in (None, "virtio") else 1
+
 
 def devices_of(flavor: Flavor, image: ImageMeta | None) -> GuestDevices:
     specs = flavor.extra_specs

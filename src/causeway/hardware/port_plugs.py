@@ -5,6 +5,9 @@ firewall driver ``iptables_hybrid`` are on a bridge of the port's own, and a por
 Neutron's drivers put into ``binding:vif_details`` has a row. Source: Neutron's mechanism drivers for Open vSwitch, OVN, macvtap
 and SR-IOV, and ``neutron_lib.api.definitions.portbindings``.
 
+Ports of Open vSwitch and of OVN have the same type "ovs". The driver of Open vSwitch's agents says in each binding whether the
+port is hybrid; OVN's never does.
+
 Keys without a row come from other drivers. As in Nova they are ignored: what they ask for is unknown, and most only
 describe.
 """
@@ -13,10 +16,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any
 
 # A refusal in words, or None.
 Verdict = str | None
+
+_HYBRID = "ovs_hybrid_plug"
+
+# What hosts read of the network beside a port's binding. It is the same on all hosts.
+OF_NETWORK = frozenset({"segmentation_id", "network_type", "physical_network"})
 
 _BRIDGE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 # Nova's names of what a host of ours can plug; "tap" is only a device that something else connects.
@@ -64,12 +73,11 @@ DETAILS: dict[str, Callable[[Any], Verdict]] = {
     "port_filter": _describes,
     "connectivity": _describes,
     "bound_drivers": _describes,
-    # As hosts read them of the network, beside the binding.
-    "segmentation_id": _describes,
-    "network_type": _describes,
-    "physical_network": _describes,
-    # Its rules are on a bridge between the tap device and the switch, which hosts do not make.
-    "ovs_hybrid_plug": _only_if_false,
+    **dict.fromkeys(OF_NETWORK, _describes),
+    # On a bridge of its own, where its rules are (`Plug.HYBRID`).
+    _HYBRID: _obeyed,
+    # Hosts always make the tap device before the guest (`Plug.SWITCH`).
+    "ovs_create_tap": _obeyed,
     "vhostuser_mode": _never,
     "vhostuser_socket": _never,
     "vhostuser_ovs_plug": _only_if_false,
@@ -81,15 +89,60 @@ DETAILS: dict[str, Callable[[Any], Verdict]] = {
 }
 
 
+class Plug(StrEnum):
+    """How a host plugs a port. Ports that are devices of the host are not among them."""
+
+    #: libvirt puts the tap device into a bridge that an agent made
+    BRIDGE = "bridge"
+    #: the host makes the tap device and puts it into Open vSwitch, before there is a guest
+    SWITCH = "switch"
+    #: libvirt puts the tap device into a bridge of the port's own, which a pair of devices joins with Open vSwitch
+    HYBRID = "hybrid"
+    #: something else connects the tap device
+    TAP = "tap"
+
+
+def plug_of(vif_type: str | None, details: Mapping[str, Any]) -> Plug | None:
+    """How a port is plugged; None: not at all, or it is a device."""
+    match vif_type:
+        case "ovs":
+            return Plug.HYBRID if details.get(_HYBRID) else Plug.SWITCH
+        case "bridge":
+            return Plug.BRIDGE
+        case "tap":
+            return Plug.TAP
+    return None
+
+
+def is_wired_before_activation(vif_type: str | None, details: Mapping[str, Any]) -> bool:
+    """Whether the network service wires a plugged port, and says so, although another host's binding is the active one.
+
+    OVN and Open vSwitch's agents do if the port's profile names the host (`causeway.clients.network_migrations`). Other ports
+    are wired when their binding is activated.
+    """
+    return plug_of(vif_type, details) in (Plug.SWITCH, Plug.HYBRID)
+
+
+def is_of_agent(details: Mapping[str, Any]) -> bool:
+    """Whether an agent of Open vSwitch wires the port. Only such an agent's driver says whether a port is hybrid."""
+    return _HYBRID in details
+
+
+def bridge_of_hybrid(port_id: str) -> str:
+    """The name of a hybrid port's own bridge, as Neutron's agents know it."""
+    return ("qbr" + port_id)[:14]
+
+
 def refusal_of(vif_type: str | None, details: Mapping[str, Any]) -> str | None:
     """Says why hosts can't plug a port as its binding wants it; None if they can, or the port is bound to no host."""
     if vif_type in UNBOUND:
         return None
     if vif_type not in PLUGGED:
         return f"binding:vif_type is '{vif_type}'; hosts plug {', '.join(sorted(PLUGGED))}"
+    if details.get(_HYBRID) and vif_type != "ovs":
+        return f"binding:vif_details has {_HYBRID}, which only ports of type 'ovs' can have, and binding:vif_type is '{vif_type}'"
     for key, value in details.items():
         reason = DETAILS.get(key, _describes)(value)
         if reason is not None:
-            hint = "; use firewall_driver = openvswitch" if key == "ovs_hybrid_plug" else ""
-            return f"binding:vif_details has {key}: {reason}{hint}"
+            return f"binding:vif_details has {key}: {reason}"
     return None

@@ -28,6 +28,14 @@ class FixedIp:
 
 
 @dataclass
+class Plugging:
+    """How a port is plugged at one host, as its binding there says."""
+
+    vif_type: str | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
 class Vif:
     """A port of a server as last seen (one entry of the network info)."""
 

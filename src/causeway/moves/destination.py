@@ -57,6 +57,7 @@ def request_spec(
         if memory.requested_host == memory.source_host:
             raise errors.NoValidHost("No valid host was found. The server is on the requested host already.")
         spec.ignore_hosts = [memory.source_host]
+    spec.ignore_hosts = [*spec.ignore_hosts, *memory.hosts_without_network]
     return spec
 
 

@@ -12,6 +12,7 @@ from causeway.clients.port_requests import PortRequest
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
+from causeway.model.network import Plugging
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OfferedDisk, Snapshot
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
@@ -89,6 +90,11 @@ class MoveMemory:
     port_requests: list[PortRequest] = field(default_factory=list)
     port_allocations: dict[str, str | dict[str, str]] = field(default_factory=dict)
     port_ids: list[str] = field(default_factory=list)
+    # For a live migration: port -> how it is plugged at the source and at the target.
+    source_plugs: dict[str, Plugging] = field(default_factory=dict)
+    target_plugs: dict[str, Plugging] = field(default_factory=dict)
+    # Hosts that earlier tries of this migration have left because they did not plug the server's ports.
+    hosts_without_network: Given[list[str]] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)
     volume_backed: bool = False
     # True if the state of the guest's firmware and TPM moves too.

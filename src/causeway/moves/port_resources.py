@@ -1,4 +1,8 @@
-"""Ports that ask for resources, in a move: claims resources at the target, and reports the providers to the network service."""
+"""Ports of a server that moves: what differs between its hosts.
+
+A port may ask for resources, which are claimed at the target, and whose providers the network service must know. In a live
+migration a port is plugged at both hosts at the same time, at each one as its binding there says.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import dataclasses
 
 from causeway.clients import port_requests
 from causeway.clients.network_api import Json
+from causeway.clients.network_bindings import PortBinding
 from causeway.clients.port_requests import ALLOCATION
-from causeway.model.network import Vif
+from causeway.hardware.port_plugs import OF_NETWORK
+from causeway.model.network import Plugging, Vif
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import RequestSpec, Selection
 
@@ -32,6 +38,35 @@ def profile_at(memory: MoveMemory, vif: Vif, target: Selection) -> Json:
 def at_target(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
     """Returns the server's ports with the binding profiles that they have at the target."""
     return [dataclasses.replace(vif, profile=profile_at(memory, vif, memory.destination)) for vif in vifs]
+
+
+def note_target_plug(memory: MoveMemory, port_id: str, binding: PortBinding) -> None:
+    """Notes how a port is plugged at the target."""
+    memory.target_plugs[port_id] = Plugging(binding.vif_type, binding.vif_details)
+
+
+def note_source_plugs(memory: MoveMemory, vifs: list[Vif]) -> None:
+    """Notes how the server's ports are plugged at the source."""
+    memory.source_plugs = {vif.id: Plugging(vif.vif_type, vif.details) for vif in vifs}
+
+
+def plugged_at_target(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
+    """Returns the server's ports as they are at the target, in a live migration: also how they are plugged there."""
+    return _plugged(at_target(memory, vifs), memory.target_plugs)
+
+
+def plugged_at_source(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
+    """Returns the server's ports as they are plugged at the source. ``vifs``: as recorded, maybe as they are at the target."""
+    return _plugged(vifs, memory.source_plugs)
+
+
+def _plugged(vifs: list[Vif], plugs: dict[str, Plugging]) -> list[Vif]:
+    return [_as_plugged(vif, plugs[vif.id]) if vif.id in plugs else vif for vif in vifs]
+
+
+def _as_plugged(vif: Vif, plug: Plugging) -> Vif:
+    of_network = {key: value for key, value in vif.details.items() if key in OF_NETWORK}
+    return dataclasses.replace(vif, vif_type=plug.vif_type, details=of_network | plug.details)
 
 
 def at_source(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:

@@ -186,7 +186,7 @@ LIVE_MIGRATE = Recipe(
     ),
     pivot="MigrateGuest",
     rolled_back=roll_back.after_live,
-    try_again=second_try.near_live,
+    try_again=second_try.after_live,
     undo_late=undo_late,
     version=LIVE_VERSION,
     continues=frozenset({1}),

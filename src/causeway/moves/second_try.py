@@ -1,4 +1,7 @@
-"""Tries a move once more: as a whole if it was rolled back for a passing reason; near-live if it can't succeed live.
+"""Tries a move once more.
+
+As a whole if it was rolled back for a passing reason; with another host if the guest's ports were not wired at the one that was
+chosen; near-live if it can't succeed live.
 
 The second try is another move of the same migration, because computes refuse further orders of a move that was undone. The server
 keeps its task, so its user sees one resize that takes longer, and can still cancel it. A guest that moves near-live stands still
@@ -19,7 +22,7 @@ from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.live_requests import memory_of
 from causeway.moves.memory import MEMORY_VERSION, MoveMemory
 from causeway.moves.move_run import Run
-from causeway.moves.recipe import NEAR_LIVE_VERSION, RESIZE_VERSION
+from causeway.moves.recipe import LIVE_VERSION, NEAR_LIVE_VERSION, RESIZE_VERSION
 from causeway.running.followers import follower_of
 from causeway.store.api import journal, migrations
 from causeway.store.cell import hosts, instances
@@ -75,16 +78,24 @@ def _as_requested(run: Run) -> MoveMemory:
     return memory
 
 
-def near_live(run: Run, cause: errors.CausewayError) -> bool:
-    """Requests the near-live migration in the transaction that ends this one. Returns False if there is none.
+def after_live(run: Run, cause: errors.CausewayError) -> bool:
+    """Requests another migration in the transaction that ends this live one. Returns False if there is none.
 
-    Inside a cell: if no host of the cell will do, and the server may leave it. To another cell: if the source reaches none of the
-    chosen hosts, or the image of the server's disk was deleted.
+    Live to another host: if the network service did not wire the guest's ports at the chosen one. Near-live inside a cell: if no
+    host of the cell will do, and the server may leave it. Near-live to another cell: if the source reaches none of the chosen
+    hosts, or the image of the server's disk was deleted.
     """
-    memory = _to_other_cell(run, cause) if run.memory.is_cross_cell else _out_of_cell(run, cause)
+    near_live = operations.NEAR_LIVE_MIGRATION, NEAR_LIVE_VERSION
+    if isinstance(cause, errors.VifPluggingFailed):
+        memory = _to_other_host(run)
+        # To another cell, every live migration begins as a near-live one.
+        recipe = near_live if run.memory.is_cross_cell else (operations.LIVE_MIGRATION, LIVE_VERSION)
+    else:
+        memory = _to_other_cell(run, cause) if run.memory.is_cross_cell else _out_of_cell(run, cause)
+        recipe = near_live
     if memory is None:
         return False
-    follower = follower_of(run.move, operations.NEAR_LIVE_MIGRATION, NEAR_LIVE_VERSION, memory, MEMORY_VERSION, cause)
+    follower = follower_of(run.move, *recipe, memory, MEMORY_VERSION, cause)
     requester = journal.requester(run.services.api, run.move.id)
 
     def write(connection: sa.Connection) -> None:
@@ -93,6 +104,15 @@ def near_live(run: Run, cause: errors.CausewayError) -> bool:
 
     run.with_next_save(write)
     return True
+
+
+def _to_other_host(run: Run) -> MoveMemory | None:
+    memory, retries = run.memory, run.unguarded.conf.conductor.migrate_max_retries
+    failed = [*memory.hosts_without_network, memory.target_host]
+    # As in Nova, the first host does not count.
+    if memory.requested_host is not None or 0 <= retries < len(failed):
+        return None
+    return dataclasses.replace(_as_requested(run), hosts_without_network=failed)
 
 
 def _to_other_cell(run: Run, cause: errors.CausewayError) -> MoveMemory | None:

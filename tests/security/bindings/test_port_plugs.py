@@ -38,7 +38,9 @@ def test_every_key_of_neutrons_drivers_has_a_row() -> None:
     [
         ("ovs", OVS),
         ("ovs", {**OVS, "datapath_type": "system"}),
+        ("ovs", HYBRID),
         ("ovs", {"port_filter": True, "connectivity": "l2", "bound_drivers": {"0": "ovn"}, "bridge_name": "br-int"}),
+        ("ovs", {"port_filter": True, "connectivity": "l2", "ovs_create_tap": True, "datapath_type": "netdev"}),
         ("bridge", {"bridge_name": "brq1234", "port_filter": True}),
         ("hw_veb", {"port_filter": False, "connectivity": "l2", "vlan": "7"}),
         ("hostdev_physical", {"vlan": "7"}),
@@ -54,7 +56,8 @@ def test_bindings_that_hosts_plug_are_not_refused(vif_type: str | None, details:
 @pytest.mark.parametrize(
     ("vif_type", "details", "because"),
     [
-        ("ovs", HYBRID, "ovs_hybrid_plug"),
+        ("bridge", HYBRID, "ovs_hybrid_plug"),
+        ("tap", HYBRID, "ovs_hybrid_plug"),
         ("vhostuser", {}, "vhostuser"),
         ("ovs", {"vhostuser_socket": "/run/x"}, "vhostuser_socket"),
         ("ovs", {"vhostuser_mode": "client"}, "vhostuser_mode"),

@@ -247,7 +247,7 @@ TABLE = (
         "SERVICE",
         "api/proxies/floating_ips.py api/servers/subresources/interfaces.py"
         " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py"
-        " moves/steps/select.py operations/build_failed.py servers/guests.py operations/interfaces.py"
+        " moves/steps/select.py moves/steps/live_prepare.py operations/build_failed.py servers/guests.py operations/interfaces.py"
         " devices/making.py moves/placing.py devices/port_resources.py devices/releasing.py",
         _PORTS_OF,
     ),
@@ -285,6 +285,10 @@ TABLE = (
     Row("network.update_port", "SERVICE", "servers/guests.py", _BINDINGS),
     Row("network.update_port", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.create_binding", "SERVICE", "moves/steps/prepare.py moves/steps/live_prepare.py", _BINDINGS),
+    *(
+        Row(f"network.{method}", "SERVICE", "moves/steps/live_prepare.py", _BINDINGS)
+        for method in ("announce_migration", "undo_announcement")
+    ),
     Row("network.activate_binding", "SERVICE", "moves/steps/dead_source.py", _BINDINGS),
     Row(
         "network.delete_binding",

@@ -127,12 +127,22 @@ def test_port_is_plugged_into_the_bridge_of_its_binding() -> None:
     )
 
 
-def test_port_of_open_vswitch_names_its_interface() -> None:
+def test_the_tap_device_of_a_port_in_open_vswitch_is_there_before() -> None:
     port = Vif(id="port-id", address="fa:16:3e:00:00:01", network_id="n" * 36, vif_type="ovs")
+    interface = ET.fromstring(interface_xml(port, queues=2))
+    assert interface.get("type") == "ethernet"
+    assert interface.find("target").attrib == {"dev": "tapport-id", "managed": "no"}  # type: ignore[union-attr]
+    assert interface.find("driver[@queues='2']") is not None
+    assert interface.find("source") is None and interface.find("virtualport") is None
+
+
+def test_a_hybrid_port_is_plugged_into_its_own_bridge() -> None:
+    details = {"ovs_hybrid_plug": True, "bridge_name": "br-int"}
+    port = Vif(id="1234567890123", address="fa:16:3e:00:00:01", network_id="n" * 36, vif_type="ovs", details=details)
     interface = ET.fromstring(interface_xml(port))
-    parameters = interface.find("virtualport[@type='openvswitch']/parameters")
-    assert parameters is not None and parameters.get("interfaceid") == "port-id"
-    assert interface.find("source").get("bridge") == "br-int"  # type: ignore[union-attr]
+    assert (interface.get("type"), interface.find("source").attrib) == ("bridge", {"bridge": "qbr12345678901"})  # type: ignore[union-attr]
+    assert interface.find("target").attrib == {"dev": "tap12345678901"}  # type: ignore[union-attr]
+    assert interface.find("virtualport") is None
 
 
 @pytest.mark.parametrize("vif_type", [None, "unbound", "binding_failed"])

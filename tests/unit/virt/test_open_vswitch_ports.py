@@ -6,6 +6,7 @@ from typing import Any
 
 import os_vif
 import pytest
+from os_vif.objects import vif as os_vif_objects
 
 from causeway.model.network import Vif
 from causeway.virt.libvirt.network import Ports
@@ -29,3 +30,43 @@ def test_the_bridge_keeps_the_datapath_that_its_agent_has_reported(
     assert port.port_profile.datapath_type == datapath
     assert port.port_profile.interface_id == PORT_ID
     assert port.network.bridge == "br-int"
+    assert port.port_profile.create_port and port.port_profile.create_tap
+
+
+@pytest.mark.parametrize("has_queues", [False, True])
+def test_a_tap_device_is_made_for_as_many_queues_as_the_guest_has(
+    monkeypatch: pytest.MonkeyPatch, has_queues: bool
+) -> None:
+    plugged: list[Any] = []
+    monkeypatch.setattr(os_vif, "plug", lambda vif, _guest: plugged.append(vif))
+    vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type="ovs")
+
+    Ports(None).plug(SERVER, vif, has_queues=has_queues)
+
+    assert plugged[0].port_profile.multiqueue is has_queues
+
+
+def test_a_hybrid_port_is_joined_with_the_switch_by_a_bridge_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugged: list[Any] = []
+    monkeypatch.setattr(os_vif, "plug", lambda vif, _guest: plugged.append(vif))
+    details = {"ovs_hybrid_plug": True, "bridge_name": "br-hosts", "datapath_type": "netdev"}
+    vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type="ovs", details=details)
+
+    Ports(None).plug(SERVER, vif)
+
+    (port,) = plugged
+    assert isinstance(port, os_vif_objects.VIFBridge)
+    assert (port.plugin, port.bridge_name, port.network.bridge) == ("ovs", "qbr22222222-22", "br-hosts")
+    assert port.port_profile.interface_id == PORT_ID
+
+
+def test_what_a_port_was_plugged_into_is_found_when_it_is_unplugged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """os-vif looks for a bridge of the port's own; and the tap device is deleted, whoever made it."""
+    unplugged: list[Any] = []
+    monkeypatch.setattr(os_vif, "unplug", lambda vif, _guest: unplugged.append(vif))
+    for hybrid in (True, False):
+        details = {"ovs_hybrid_plug": hybrid}
+        vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type="ovs", details=details)
+        Ports(None).unplug(SERVER, vif)
+    assert all(isinstance(port, os_vif_objects.VIFOpenVSwitch) for port in unplugged)
+    assert all(port.port_profile.create_tap for port in unplugged)

@@ -19,6 +19,7 @@ from causeway.context import RequestContext, admin_context
 from causeway.guest_data import config_drive
 from causeway.guest_data.facts import ServerFacts, host_name
 from causeway.hardware import port_devices
+from causeway.hardware.port_plugs import is_of_agent, is_wired_before_activation
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -167,6 +168,26 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
         return {port["id"] for port in ports if port["status"] == "ACTIVE" and port.get("binding:host_id") == host.name}
 
     return context
+
+
+def plugging_before_arrival(
+    host: Host, watch: Watch, instance_uuid: str, vifs: list[Vif]
+) -> AbstractContextManager[None]:
+    """A context in which the driver plugs the ports of a guest that will arrive live; at its end they are wired.
+
+    Only those are waited for of which the network service says so before the guest is here. Raises VifPluggingFailed.
+    """
+    waiting = [vif.id for vif in vifs if is_wired_before_activation(vif.vif_type, vif.details)]
+    # Neutron leaves a port down that agents have wired, until its binding here is active: only its message says so.
+    shown = frozenset(vif.id for vif in vifs if vif.id in waiting and not is_of_agent(vif.details))
+
+    def up() -> set[str]:
+        ports = host.network.ports_of_server(admin_context(), PortOwner(instance_uuid, "", shown))
+        return {port["id"] for port in ports if port["id"] in shown and port["status"] == "ACTIVE"}
+
+    conf = host.conf
+    timeout = conf.vif_plugging_timeout if conf.compute.live_migration_wait_for_vif_plug else 0
+    return watch.plugged(waiting, timeout, fatal=conf.vif_plugging_is_fatal, look=up if shown else None)
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:

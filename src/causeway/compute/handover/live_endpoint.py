@@ -242,7 +242,7 @@ class LiveEndpoint:
         source: LiveSource,
     ) -> LiveTarget:
         host = self.host
-        with host.lock(instance.uuid):
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
             instance = host.claims.use(instance, token.migration_uuid)
             volumes = guest.volumes_of(block_devices)
             for volume in volumes:
@@ -256,7 +256,8 @@ class LiveEndpoint:
             spec = guest.spec_of(
                 host, instance, instance.network_info, volumes, block_devices=block_devices, root_disk=root_disk
             )
-            return host.driver.prepare_live_target(spec, source)
+            with guest.plugging_before_arrival(host, watch, instance.uuid, instance.network_info):
+                return host.driver.prepare_live_target(spec, source)
 
     @fenced
     def post_live_migration_at_destination(

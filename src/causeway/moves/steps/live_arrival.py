@@ -20,6 +20,7 @@ from causeway.moves.dead_hosts import answering
 from causeway.moves.dead_hosts import at_target as life_at_target
 from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
+from causeway.moves.port_resources import plugged_at_source
 from causeway.moves.recipe import Step
 from causeway.moves.sides import life_of, send_or_note, source_of, target_of
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
@@ -97,7 +98,7 @@ class ReleaseSourceLive(Step):
     """Deletes everything of the server at its source. A source that is down gets the order when it is up again."""
 
     name = "ReleaseSource"
-    reads = ReleaseSource.reads | {"group"}
+    reads = ReleaseSource.reads | {"group", "source_plugs"}
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
@@ -110,7 +111,10 @@ class ReleaseSourceLive(Step):
 
     def _clear(self, run: Run) -> None:
         host, token = run.memory.source_host, run.token(self.name)
-        instance = dataclasses.replace(run.source_instance(), host=host)
+        # Inside a cell, the record has the target's ports already.
+        recorded = run.source_instance()
+        ports = plugged_at_source(run.memory, recorded.network_info)
+        instance = dataclasses.replace(recorded, host=host, network_info=ports)
         devices = devices_at_source(run, run.source_devices())
 
         def delete_guest() -> None:

@@ -9,6 +9,8 @@ import dataclasses
 from contextlib import suppress
 
 from causeway import errors
+from causeway.clients.network_api import Json
+from causeway.clients.port_owners import PortOwner
 from causeway.clients.rights import OF_SERVER
 from causeway.context import admin_context
 from causeway.devices.device_records import noted_by_operations
@@ -21,7 +23,7 @@ from causeway.moves.dead_hosts import answering
 from causeway.moves.dead_hosts import at_target as life_at_target
 from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
-from causeway.moves.port_resources import at_target as with_profiles
+from causeway.moves.port_resources import note_source_plugs, note_target_plug, plugged_at_target
 from causeway.moves.recipe import Step
 from causeway.moves.sides import send_or_note, target_of
 from causeway.moves.steps.reservations import volumes
@@ -32,7 +34,7 @@ from causeway.store.api import journal, live_turns, migrations
 _WAIT_HERE = recipes_where(lambda kind: kind.is_by_hypervisors)
 
 # The fields of memory that `at_target` reads.
-OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
+OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host", "target_plugs"})
 
 
 class AwaitTurn(Step):
@@ -72,7 +74,7 @@ class PrepareTarget(Step):
 
     name = "PrepareTarget"
     reads = OF_THE_TARGET | {"connector", "live_source"}
-    writes = frozenset({"attachments", "live_devices", "live_target", "port_ids"})
+    writes = frozenset({"attachments", "live_devices", "live_target", "port_ids", "source_plugs", "target_plugs"})
     makes = frozenset({Thing.ATTACHMENT, Thing.BINDING, Thing.DISKS})
 
     def where(self, run: Run) -> str | None:
@@ -82,7 +84,12 @@ class PrepareTarget(Step):
         memory, host = run.memory, run.memory.target_host
         if memory.live_source is None:
             raise RuntimeError("the source was not asked")
+        note_source_plugs(memory, run.source_instance().network_info)
         self._bind(run)
+        for port in _ports(run):
+            # A port that its user deleted meanwhile does not stop the migration.
+            with suppress(errors.PortNotFound):
+                run.services.network.announce_migration(run.context, port, host)
         if run.is_repeated:
             _delete_orphaned_attachments(run)
         memory.live_devices = [self._attach(run, device, id) for device, id in volumes(run.source_devices())]
@@ -109,9 +116,11 @@ class PrepareTarget(Step):
         for vif in at_target(run, run.source_instance()).network_info:
             if vif.id in memory.port_ids:
                 continue
-            # A port that its user deleted meanwhile does not stop the migration.
             with suppress(errors.PortNotFound):
-                run.services.network.create_binding(run.context, vif.id, memory.target_host, vif.vnic_type, vif.profile)
+                binding = run.services.network.create_binding(
+                    run.context, vif.id, memory.target_host, vif.vnic_type, vif.profile
+                )
+                note_target_plug(memory, vif.id, binding)
             memory.port_ids.append(vif.id)
 
     def _attach(self, run: Run, device: BlockDevice, volume_id: str) -> BlockDevice:
@@ -132,8 +141,12 @@ class PrepareTarget(Step):
         memory, instance, devices = run.memory, run.source_instance(), run.source_devices()
         with notified(run, "live_migration_rollback", memory.source_host, instance, block_devices=devices):
             self._clear(run)
+            # The bindings first: to Neutron's agents, an inactive binding too means that a guest is going there.
             for vif in instance.network_info:
                 run.services.network.delete_binding(run.context, vif.id, memory.target_host)
+            for port in _ports(run):
+                with suppress(errors.PortNotFound):
+                    run.services.network.undo_announcement(run.context, port, memory.target_host)
             for pair in memory.attachments:
                 if pair.target is not None:
                     run.services.volumes.delete_attachment(run.context, pair.target)
@@ -163,6 +176,14 @@ class PrepareTarget(Step):
         send_or_note(run, target_of(run), Missed.UNDO_LIVE, instance, devices, token, clear)
 
 
+def _ports(run: Run) -> list[Json]:
+    """The server's ports as the network service has them."""
+    instance = run.source_instance()
+    if not instance.network_info:
+        return []
+    return run.services.network.ports_of_server(run.context, PortOwner.of(instance))
+
+
 def at_target(run: Run, instance: Instance) -> Instance:
     """Returns the server as it is at the target. ``instance``: its record in either cell."""
     destination = run.memory.destination
@@ -171,7 +192,7 @@ def at_target(run: Run, instance: Instance) -> Instance:
         host=destination.host,
         node=destination.hypervisor_hostname,
         availability_zone=destination.availability_zone,
-        network_info=with_profiles(run.memory, instance.network_info),
+        network_info=plugged_at_target(run.memory, instance.network_info),
     )
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
+from causeway.clients.network_bindings import PortBinding
 from causeway.hosts import groups
 from causeway.model.instance import MigrationContext
+from causeway.model.network import Vif
 from causeway.model.things import Thing
 from causeway.moves import events, hardware, placing, reach
 from causeway.moves.move_run import Run
+from causeway.moves.port_resources import note_target_plug
 from causeway.moves.recipe import Step
 from causeway.moves.sides import life_of, source_of, target_of
 from causeway.moves.steps.prepare import ReserveHost
@@ -40,6 +43,7 @@ class ChooseTarget(Step):
             "disk_over_commit",
             "event",
             "forced",
+            "hosts_without_network",
             "new_flavor",
             "requested_host",
             "source_cell",
@@ -110,7 +114,7 @@ class ChooseTarget(Step):
             host=memory.requested_host,
             forced=memory.forced,
             move=MoveClaim(migration, memory.source_node),
-            ignore=memory.bound_hosts,
+            ignore=[*memory.hosts_without_network, *memory.bound_hosts],
         )
         selection = chosen.selection
         memory.selection, memory.port_requests = selection, chosen.asked
@@ -172,7 +176,7 @@ class ReserveOtherHost(ReserveHost):
 
     name = "PrepareOtherHost"
     reads = ReserveHost.reads | {"block_migration"}
-    writes = ReserveHost.writes | {"connector", "live_source"}
+    writes = ReserveHost.writes | {"connector", "live_source", "target_plugs"}
     event = events.CHECK_TARGET_LIVE
 
     def do(self, run: Run) -> None:
@@ -190,6 +194,9 @@ class ReserveOtherHost(ReserveHost):
         checked = ask_target(run, host, self.name, memory.live_source)
         memory.connector = checked.connector
         return checked.context
+
+    def _note_binding(self, run: Run, vif: Vif, binding: PortBinding) -> None:
+        note_target_plug(run.memory, vif.id, binding)
 
     def _require_reached(self, run: Run, host: str) -> None:
         """Raises an error if the source can't reach an alternate host. `SelectOtherCell` has checked only the first choice."""

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, ClassVar
 
 from causeway import errors
+from causeway.clients.network_bindings import PortBinding
 from causeway.devices.port_devices import at_host
 from causeway.hardware import firmware
 from causeway.hardware.port_devices import needs_device, with_device
@@ -153,7 +154,11 @@ class ReserveHost(Step):
     def _bind(self, run: Run, vif: Vif, target: Selection, profile: dict[str, Any]) -> None:
         # The move continues if a user has deleted the port meanwhile.
         with suppress(errors.PortNotFound):
-            run.services.network.create_binding(run.context, vif.id, target.host, vif.vnic_type, profile)
+            binding = run.services.network.create_binding(run.context, vif.id, target.host, vif.vnic_type, profile)
+            self._note_binding(run, vif, binding)
+
+    def _note_binding(self, run: Run, vif: Vif, binding: PortBinding) -> None:
+        """Notes what later steps must know of a port's binding at the target."""
 
     @abstractmethod
     def _ask(self, run: Run, host: str) -> MigrationContext:

@@ -28,6 +28,7 @@ class SelectDestination(Step):
             "cross_cell_allowed",
             "has_port_devices",
             "has_ports",
+            "hosts_without_network",
             "keeps_memory",
             "migrates_to_same_host",
             "migration_type",

@@ -15,7 +15,7 @@ from typing import Any
 
 from causeway import durable
 from causeway.errors import GuestFailed
-from causeway.hardware import firmware
+from causeway.hardware import firmware, guest_devices
 from causeway.model.block_device import BlockDevice
 from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
@@ -442,7 +442,12 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def _plug(self, spec: GuestSpec, undo: ExitStack) -> None:
         """Plugs the ports. Also registers how to undo the start of the guest, which follows."""
         uuid = spec.instance.uuid
-        for vif in spec.vifs:
-            self._ports.plug(uuid, vif)
-            undo.callback(self._ports.unplug, uuid, vif)
+        self._plug_ports(spec, undo)
         undo.callback(power.destroy_and_undefine, self._connection, uuid)
+
+    def _plug_ports(self, spec: GuestSpec, undo: ExitStack) -> None:
+        uuid, flavor = spec.instance.uuid, spec.instance.flavor
+        queues = guest_devices.devices_of(flavor, spec.instance.image_meta).queues(flavor.vcpus)
+        for vif in spec.vifs:
+            self._ports.plug(uuid, vif, has_queues=queues > 1)
+            undo.callback(self._ports.unplug, uuid, vif)

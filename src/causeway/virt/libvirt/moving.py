@@ -60,6 +60,9 @@ class MovingGuests(Driver, ABC):
     @abstractmethod
     def _plug(self, spec: GuestSpec, undo: ExitStack) -> None: ...
 
+    @abstractmethod
+    def _plug_ports(self, spec: GuestSpec, undo: ExitStack) -> None: ...
+
     # live migration
 
     def presence(self, uuid: str) -> Presence:
@@ -103,9 +106,7 @@ class MovingGuests(Driver, ABC):
             for volume in spec.volumes:
                 volumes.append(self._volumes.connect(uuid, volume))
                 undo.callback(self._volumes.disconnect, uuid, volume)
-            for vif in spec.vifs:
-                self._ports.plug(uuid, vif)
-                undo.callback(self._ports.unplug, uuid, vif)
+            self._plug_ports(spec, undo)
             xml = domain_xml(self._hardware(spec, volumes))
         return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
 

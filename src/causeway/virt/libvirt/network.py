@@ -1,14 +1,19 @@
 """Plugs ports.
 
-libvirt puts a guest's tap device into the bridge or switch that the port's binding names. An agent makes that first: in a real
-cloud the network service's agent (which reacts to the tap device) and os-vif, in the lab the lab's own.
+libvirt puts a guest's tap device into the bridge that the port's binding names. In the lab, the lab's own agent makes the bridge;
+a bridge of a port's own is made by os-vif.
+
+A port of Open vSwitch is there before its guest, because os-vif makes the tap device. So whoever wires the port there (Neutron's
+agent, or ovn-controller) begins before the guest boots, or before its memory travels in a live migration.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
 
 import os_vif
 from os_vif import exception as os_vif_exception
@@ -19,7 +24,7 @@ from vif_plug_ovs import privsep
 
 from causeway.errors import GuestFailed
 from causeway.hardware.port_devices import needs_device
-from causeway.hardware.port_plugs import refusal_of
+from causeway.hardware.port_plugs import Plug, bridge_of_hybrid, plug_of, refusal_of
 from causeway.model.network import Vif
 from causeway.virt.libvirt import port_devices
 
@@ -38,25 +43,32 @@ class Ports:
         self._lock = threading.Lock()
         self._initialized = False
 
-    def plug(self, uuid: str, vif: Vif) -> None:
+    def plug(self, uuid: str, vif: Vif, *, has_queues: bool = False) -> None:
+        """``has_queues``: the guest's card has more than one queue."""
         reason = refusal_of(vif.vif_type, vif.details)
         if reason is not None:
             # Whoever bound the port has checked this, unless the binding was changed since, or is one of 0.1.0.
             raise GuestFailed(f"Port {vif.id} can't be plugged as its binding says.", details=reason)
         if port_devices.is_device(vif):
             port_devices.plug(vif)
-        elif self._agent is not None and vif.vif_type == "bridge":
-            self._agent.prepare(vif)
-        elif vif.vif_type == "ovs":
-            self._with_os_vif(uuid, vif, plug=True)
+            return
+        match plug_of(vif.vif_type, vif.details):
+            case Plug.BRIDGE if self._agent is not None:
+                self._agent.prepare(vif)
+            case Plug.HYBRID:
+                self._call_os_vif(uuid, vif, partial(_hybrid, vif), plug=True)
+            case Plug.SWITCH:
+                self._call_os_vif(uuid, vif, partial(_in_switch, vif, has_queues=has_queues), plug=True)
 
     def unplug(self, uuid: str, vif: Vif) -> None:
         if needs_device(vif.vnic_type):
             port_devices.unplug(vif)
         elif vif.vif_type == "ovs":
-            self._with_os_vif(uuid, vif, plug=False)
+            # Of a hybrid port, os-vif finds the bridge.
+            self._call_os_vif(uuid, vif, partial(_in_switch, vif, has_queues=False), plug=False)
 
-    def _with_os_vif(self, uuid: str, vif: Vif, *, plug: bool) -> None:
+    def _call_os_vif(self, uuid: str, vif: Vif, make: Callable[[], os_vif_objects.VIFBase], *, plug: bool) -> None:
+        """``make``: makes the object for os-vif, whose classes are there only when os-vif was initialized."""
         with self._lock:
             if not self._initialized:
                 os_vif.initialize()
@@ -65,24 +77,43 @@ class Ports:
                     privsep.vif_plug.set_client_mode(False)
                 self._initialized = True
         guest = instance_info.InstanceInfo(uuid=uuid, name=f"instance-{uuid}")
-        bridge = str(vif.details.get("bridge_name") or "br-int")
-        port = os_vif_objects.VIFOpenVSwitch(
-            id=vif.id,
-            address=vif.address,
-            vif_name=vif.devname,
-            bridge_name=bridge,
-            plugin="ovs",
-            has_traffic_filtering=bool(vif.details.get("port_filter")),
-            preserve_on_delete=vif.preserve_on_delete,
-            network=os_vif_network.Network(id=vif.network_id, bridge=bridge, label=vif.network_label, mtu=vif.mtu),
-            port_profile=os_vif_objects.VIFPortProfileOpenVSwitch(
-                interface_id=str(vif.details.get("ovs_interfaceid") or vif.id),
-                # os-vif sets it on the bridge too, and a type other than the agent's would break the bridge.
-                datapath_type=str(vif.details.get("datapath_type") or "system"),
-            ),
-        )
         try:
-            (os_vif.plug if plug else os_vif.unplug)(port, guest)
+            (os_vif.plug if plug else os_vif.unplug)(make(), guest)
         except (os_vif_exception.ExceptionBase, OSError) as error:
             what = "plugged" if plug else "unplugged"
             raise GuestFailed(f"Port {vif.id} could not be {what}.", details=str(error)) from error
+
+
+def _in_switch(vif: Vif, *, has_queues: bool) -> os_vif_objects.VIFOpenVSwitch:
+    return os_vif_objects.VIFOpenVSwitch(
+        vif_name=vif.devname,
+        bridge_name=_bridge(vif),
+        **_of_open_vswitch(vif, create_port=True, create_tap=True, multiqueue=has_queues),
+    )
+
+
+def _hybrid(vif: Vif) -> os_vif_objects.VIFBridge:
+    return os_vif_objects.VIFBridge(vif_name=vif.devname, bridge_name=bridge_of_hybrid(vif.id), **_of_open_vswitch(vif))
+
+
+def _of_open_vswitch(vif: Vif, **profile: bool) -> dict[str, Any]:
+    """What os-vif's plugin for Open vSwitch must know of each port. ``profile``: more of its port profile."""
+    return {
+        "id": vif.id,
+        "address": vif.address,
+        "plugin": "ovs",
+        "has_traffic_filtering": bool(vif.details.get("port_filter")),
+        "preserve_on_delete": vif.preserve_on_delete,
+        "network": os_vif_network.Network(id=vif.network_id, bridge=_bridge(vif), label=vif.network_label, mtu=vif.mtu),
+        "port_profile": os_vif_objects.VIFPortProfileOpenVSwitch(
+            interface_id=str(vif.details.get("ovs_interfaceid") or vif.id),
+            # os-vif sets it on the bridge too, and a type other than the agent's would break the bridge.
+            datapath_type=str(vif.details.get("datapath_type") or "system"),
+            **profile,
+        ),
+    }
+
+
+def _bridge(vif: Vif) -> str:
+    """The bridge of Open vSwitch that the binding names."""
+    return str(vif.details.get("bridge_name") or "br-int")

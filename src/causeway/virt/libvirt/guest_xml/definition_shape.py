@@ -87,7 +87,7 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/devices/interface/source": (_EMPTY, {"bridge": _WORD, "dev": r"[A-Za-z0-9_./-]+", "mode": r"passthrough"}),
     "/devices/interface/virtualport": (_EMPTY, {"type": r"openvswitch"}),
     "/devices/interface/virtualport/parameters": (_EMPTY, {"interfaceid": _WORD}),
-    "/devices/interface/target": (_EMPTY, {"dev": _WORD}),
+    "/devices/interface/target": (_EMPTY, {"dev": _WORD, "managed": r"no|yes"}),
     "/devices/interface/model": (_EMPTY, {"type": _WORD}),
     "/devices/interface/driver": (_EMPTY, {"queues": _NUMBER}),
     "/devices/interface/mtu": (_EMPTY, {"size": _NUMBER}),

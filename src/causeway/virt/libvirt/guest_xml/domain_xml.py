@@ -10,6 +10,7 @@ from causeway.errors import GuestFailed
 from causeway.hardware import cpus
 from causeway.hardware.firmware import Tpm
 from causeway.hardware.guest_devices import GuestDevices
+from causeway.hardware.port_plugs import Plug, bridge_of_hybrid, plug_of
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
@@ -125,7 +126,7 @@ def domain_xml(guest: GuestHardware) -> str:
     if guest.config_drive is not None:
         devices.append(_config_drive(guest, guest.config_drive))
     for vif in guest.vifs:
-        devices.append(_interface(vif, guest.devices.vif_model, guest.vcpus if guest.devices.has_queues else 1))
+        devices.append(_interface(vif, guest.devices.vif_model, guest.devices.queues(guest.vcpus)))
     for device in guest.pci_devices:
         devices.append(numa_xml.hostdev(device))
     for kind in ("serial", "console"):
@@ -270,21 +271,20 @@ def _disk(disk: GuestDisk) -> ET.Element:
 def _interface(vif: Vif, model: str | None, queues: int) -> ET.Element:
     if port_devices.is_device(vif):
         return port_devices.element(vif)
-    if vif.vif_type == "tap":
+    plug = plug_of(vif.vif_type, vif.details)
+    if plug in (Plug.TAP, Plug.SWITCH):
         element = ET.Element("interface", type="ethernet")
-    elif vif.vif_type in ("bridge", "ovs"):
+    elif plug in (Plug.BRIDGE, Plug.HYBRID):
         element = ET.Element("interface", type="bridge")
-        ET.SubElement(element, "source", bridge=_bridge_of(vif))
+        ET.SubElement(element, "source", bridge=_bridge_of(vif, plug))
     else:
         raise GuestFailed(f"Port {vif.id} has the binding type '{vif.vif_type}', which this hypervisor can't plug.")
     ET.SubElement(element, "mac", address=vif.address)
-    if vif.vif_type == "ovs":
-        port = ET.SubElement(element, "virtualport", type="openvswitch")
-        ET.SubElement(port, "parameters", interfaceid=str(vif.details.get("ovs_interfaceid") or vif.id))
-    ET.SubElement(element, "target", dev=vif.devname)
+    # "managed": whether libvirt makes the tap device.
+    ET.SubElement(element, "target", {"dev": vif.devname} | ({"managed": "no"} if plug is Plug.SWITCH else {}))
     ET.SubElement(element, "model", type=model or "virtio")
-    # A tap device that another program made has one queue.
-    if queues > 1 and model in (None, "virtio") and vif.vif_type != "tap":
+    # A tap device that an unknown program connects has one queue.
+    if queues > 1 and plug is not Plug.TAP:
         ET.SubElement(element, "driver", queues=str(min(queues, _MOST_QUEUES)))
     ET.SubElement(element, "mtu", size=str(vif.mtu))
     return element
@@ -304,11 +304,10 @@ def _serial(kind: str, guest: GuestHardware) -> ET.Element:
     return element
 
 
-def _bridge_of(vif: Vif) -> str:
-    bridge = vif.details.get("bridge_name")
-    if bridge:
-        return str(bridge)
-    return "br-int" if vif.vif_type == "ovs" else f"brq{vif.network_id[:11]}"
+def _bridge_of(vif: Vif, plug: Plug) -> str:
+    if plug is Plug.HYBRID:
+        return bridge_of_hybrid(vif.id)
+    return str(vif.details.get("bridge_name") or f"brq{vif.network_id[:11]}")
 
 
 def _text(parent: ET.Element, tag: str, value: object, **attributes: str) -> None:
