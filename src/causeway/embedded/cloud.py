@@ -308,6 +308,7 @@ class EmbeddedCloud:
             on_stop(of_cell.stop)
         self.hosts: Hosts = SimulatedHosts(
             self.state,
+            self.devcloud,
             from_options(self.conf),
             {
                 host: self.conf.simulated.live_networks.get(host, cell.name)

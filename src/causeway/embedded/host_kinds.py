@@ -17,6 +17,7 @@ from causeway.http.strict import WsgiApp
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import SimulatedHardware
+from causeway.virt.simulated.host_files import has_port
 
 if TYPE_CHECKING:
     from causeway.devcloud import Devcloud
@@ -45,13 +46,16 @@ class Hosts(ABC):
 class SimulatedHosts(Hosts):
     """Hosts whose guests are small files. ``live_networks``: host -> the network in which it reaches others."""
 
-    def __init__(self, state: StateDir, hardware: SimulatedHardware, live_networks: dict[str, str]) -> None:
+    def __init__(
+        self, state: StateDir, devcloud: Devcloud, hardware: SimulatedHardware, live_networks: dict[str, str]
+    ) -> None:
         self._state = state
+        self._devcloud = devcloud
         self._hardware = hardware
         self._live_networks = live_networks
 
-    def start(self, names: list[str]) -> None:
-        pass
+    def start(self, names: list[str]) -> None:  # noqa: ARG002
+        self._devcloud.has_plugged = lambda host, port_id: has_port(self._state.host(host), port_id)
 
     def driver(self, name: str) -> Driver:
         return SimulatedDriver(
@@ -63,7 +67,7 @@ class SimulatedHosts(Hosts):
         )
 
     def stop(self) -> None:
-        pass
+        self._devcloud.has_plugged = None
 
     def demo_image(self) -> tuple[Path, str]:
         path = self._state.path / "demo-image.raw"

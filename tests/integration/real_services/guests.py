@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,10 @@ class ServicesWithAgents(RealServices):
     def __init__(self, directory: Path, machines: Machines, *, queue: str, **options: Any) -> None:
         super().__init__(directory, queue=queue, hosts=machines.addresses, address=machines.address, **options)
         self._names = tuple(machines.addresses)
-        self.switches = Switches(machines, self.machine, queue)
+        self.switches = self._make_switches(machines, queue)
+
+    def _make_switches(self, machines: Machines, queue: str) -> Switches:
+        return Switches(machines, self.machine, queue)
 
     def start(self) -> None:
         super().start()
@@ -58,7 +62,15 @@ class ServicesWithAgents(RealServices):
     def start_agents(self) -> None:
         for host in self._names:
             self.switches.start(host)
-            self.agents = f"agent-{host}"
+            self.agents = self.switches.agent(host)
+
+
+@dataclass(frozen=True)
+class Networking:
+    """What Neutron has on the hosts."""
+
+    machines: type[Machines] = Machines
+    services: type[ServicesWithAgents] = ServicesWithAgents
 
 
 class GuestCloud(Deployment):
@@ -164,10 +176,11 @@ def guest_cloud(
     options: Mapping[str, Mapping[str, Any]] = OPTIONS,
     kind: type[GuestCloud] = GuestCloud,
     storage: Sequence[str] = ("nfs",),
+    networking: Networking = Networking(),
 ) -> Iterator[GuestCloud]:
     """Everything, started and at the end stopped. ``libvirt_options``: more of all hosts. ``storage``: Cinder's backends."""
     with ExitStack() as undo:
-        machines = Machines(directory, [host for hosts in cells.values() for host in hosts])
+        machines = networking.machines(directory, [host for hosts in cells.values() for host in hosts])
         undo.callback(machines.stop)
         new_database = undo.enter_context(database_server(database))
         # One that is there may listen where hosts in namespaces of their own can't reach it.
@@ -184,7 +197,7 @@ def guest_cloud(
         cloud = kind(
             directory, queue, machines, cells=cells, options=given, new_database=new_database, surround=surround
         )
-        services = cloud.services = ServicesWithAgents(
+        services = cloud.services = networking.services(
             directory / "services",
             machines,
             queue=f"{queue}/services",

@@ -11,7 +11,7 @@ import requests
 import yaml
 
 from tests.integration.real_services import configuration, policies
-from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, render
+from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, Options, render
 from tests.integration.real_services.machine import VENV, Machine
 from tests.ports import free_port
 
@@ -125,6 +125,7 @@ class RealServices:
                 "SERVICE_ARGUMENTS": arguments,
                 "SCRIPT_NAME": configuration.PREFIXES.get(name, ""),
                 **places,
+                **self._environment(name),
             },
         )
 
@@ -209,8 +210,8 @@ class RealServices:
         self._write_keystone()
         write("etc/placement/placement.conf", render(configuration.placement(addresses)))
         write("etc/glance/glance-api.conf", render(configuration.glance(directory, VENV, addresses)))
-        write("etc/neutron/neutron.conf", render(configuration.neutron(directory, VENV, addresses)))
-        write("etc/neutron/ml2.ini", render(configuration.ml2()))
+        write("etc/neutron/neutron.conf", render(self._neutron()))
+        write("etc/neutron/ml2.ini", render(self._ml2()))
         write("etc/cinder/cinder.conf", render(configuration.cinder(directory, VENV, addresses, self.storage)))
         write("etc/cinder/rootwrap.conf", configuration.rootwrap(directory, VENV))
         for name in policies.POLICIES:
@@ -220,6 +221,16 @@ class RealServices:
             write(f"etc/cinder/{name}_shares", f"127.0.0.1:{self.export(name)}\n")
         for name, script in configuration.COMMANDS.items():
             write(f"bin/{name}", script, executable=True)
+
+    def _neutron(self) -> Options:
+        return configuration.neutron(self.directory, VENV, self.addresses)
+
+    def _ml2(self) -> Options:
+        return configuration.ml2()
+
+    def _environment(self, name: str) -> dict[str, str]:  # noqa: ARG002
+        """More variables for an API's process."""
+        return {}
 
     def _write_keystone(self) -> None:
         options = configuration.keystone(self.directory, self.addresses, self._token_seconds)

@@ -7,6 +7,7 @@ security groups, with flows (their driver "openvswitch"): the switch tracks conn
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import uuid
@@ -55,6 +56,8 @@ class Switches:
 
     def __init__(self, machines: Machines, machine: Machine, queue: str) -> None:
         self._machines, self._machine, self._queue = machines, machine, queue
+        # host -> its integration bridge, if it is not "br-int"
+        self.bridges: dict[str, str] = {}
         # (host, device) -> address
         self._probed: dict[tuple[str, str], str] = {}
 
@@ -85,11 +88,26 @@ class Switches:
         )
         bridge = ("add-br", "br-provider", "--", "set", "bridge", "br-provider", "datapath_type=netdev")
         self.control(host, *bridge, "--", "add-port", "br-provider", PROVIDER)
+        self._prepare_agent(host)
+        self.start_agent(host)
+
+    def _prepare_agent(self, host: str) -> None:
+        """What the host's agent needs before its first start."""
+
+    def start_agent(self, host: str) -> None:
         configuration = self._machine.write(f"etc/neutron/agent-{host}.ini", render(self._agent(host)))
         self._machine.start(
-            f"agent-{host}",
-            [*inside, VENV / "bin/neutron-openvswitch-agent", "--config-file", configuration],
+            self.agent(host),
+            [*self._machines.inside(host), VENV / "bin/neutron-openvswitch-agent", "--config-file", configuration],
         )
+
+    def agent(self, host: str) -> str:
+        """The name of the process that wires the host's ports."""
+        return f"agent-{host}"
+
+    def bridge(self, host: str) -> str:
+        """The host's integration bridge."""
+        return self.bridges.get(host, "br-int")
 
     def settle(self, host: str) -> None:
         """Waits until the host's agent has deleted the flows that an agent before it may have left.
@@ -108,6 +126,12 @@ class Switches:
             self._machine.await_that(partial(_says, log, word), f"agent-{host}")
         for number in range(2):
             self.control(host, "del-port", "br-int", f"nobody{number}")
+
+    def devices(self, host: str) -> set[str]:
+        """The names of the network devices of the host's kernel, and of the interfaces that its switch has."""
+        links = json.loads(run(*self._machines.inside(host), "ip", "-json", "link", "show"))
+        known = self.control(host, "--bare", "--columns=name", "list", "Interface").split()
+        return {link["ifname"] for link in links} | set(known)
 
     def control(self, host: str, *words: str) -> str:
         """``ovs-vsctl`` on the host."""
@@ -177,7 +201,9 @@ class Switches:
         port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner, **more)
         identity = (f"external_ids:iface-id={port.id}", f"external_ids:attached-mac={port.mac_address}")
         interface = ("--", "set", "Interface", device, "type=internal", f'mac="{port.mac_address}"', *identity)
-        self.control(host, "--may-exist", "add-port", "br-int", device, *interface, "external_ids:iface-status=active")
+        self.control(
+            host, "--may-exist", "add-port", self.bridge(host), device, *interface, "external_ids:iface-status=active"
+        )
         inside = self._machines.inside(host)
         # Each device answers for its own address only.
         run(

@@ -178,7 +178,8 @@ def plugging_before_arrival(
     Only those are waited for of which the network service says so before the guest is here. Raises VifPluggingFailed.
     """
     waiting = [vif.id for vif in vifs if is_wired_before_activation(vif.vif_type, vif.details)]
-    # Neutron leaves a port down that agents have wired, until its binding here is active: only its message says so.
+    # Neutron takes a port down when it learns where the guest is going. OVN's comes up when it is wired there, or at once if
+    # Neutron counts on no tap device (`ovs_create_tap`). One of agents stays down: only their message says that it is wired.
     shown = frozenset(vif.id for vif in vifs if vif.id in waiting and not is_of_agent(vif.details))
 
     def up() -> set[str]:
@@ -187,7 +188,9 @@ def plugging_before_arrival(
 
     conf = host.conf
     timeout = conf.vif_plugging_timeout if conf.compute.live_migration_wait_for_vif_plug else 0
-    return watch.plugged(waiting, timeout, fatal=conf.vif_plugging_is_fatal, look=up if shown else None)
+    return watch.plugged(
+        waiting, timeout, fatal=conf.vif_plugging_is_fatal, look=up if shown else None, looks_first=True
+    )
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:

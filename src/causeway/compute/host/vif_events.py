@@ -46,18 +46,27 @@ class Watch:
 
     @contextmanager
     def plugged(
-        self, ports: Iterable[str], timeout: float, *, fatal: bool, look: Callable[[], set[str]] | None = None
+        self,
+        ports: Iterable[str],
+        timeout: float,
+        *,
+        fatal: bool,
+        look: Callable[[], set[str]] | None = None,
+        looks_first: bool = False,
     ) -> Iterator[None]:
         """A context that, at its end, waits until every port was plugged.
 
-        ``timeout`` in seconds; 0 does not wait. ``look`` returns the ports that are plugged now. Raises VifPluggingFailed if a
-        port was not plugged in time, or could not be. If not ``fatal``, the guest continues without the port.
+        ``timeout`` in seconds; 0 does not wait. ``look`` returns the ports that are plugged now; ``looks_first``: the events may
+        have come before the watch. Raises VifPluggingFailed if a port was not plugged in time, or could not be. If not ``fatal``,
+        the guest continues without the port.
         """
         yield
         wanted = set(ports)
         if not wanted or timeout <= 0:
             return
         end = time.monotonic() + timeout
+        if looks_first and look is not None:
+            self._note(look)
         while not self._heard_of(wanted, min(LOOK_EVERY, end - time.monotonic())):
             if look is not None:
                 self._note(look)

@@ -23,7 +23,7 @@ from causeway.devcloud.access.catalog import internal_url
 from causeway.devcloud.access.tokens import Tokens
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.store import Store
-from causeway.devcloud.switches import Switches
+from causeway.devcloud.switches import Backend, Switches
 from causeway.devcloud.tables.identity import Project, User
 from causeway.devcloud.tables.network import PLUGGED, Port
 
@@ -36,8 +36,12 @@ COMPUTE_OWNER = "compute:"
 AfterCommit = list[Callable[[], None]]
 """Functions to call after the request's transaction."""
 
-Signature = tuple[str, str, str] | None
-"""Where a port is plugged: host, device and MAC; None if it must not be plugged."""
+Signature = tuple[str, str, str, str] | None
+"""Where a port is plugged: host, device, MAC, and the host that its guest is going to; None if it must not be plugged."""
+
+MIGRATING_TO = "migrating_to"
+LOOK_AGAIN = 0.02
+"""Seconds until it is looked again whether a host has plugged a port."""
 
 
 @dataclass(order=True)
@@ -78,7 +82,16 @@ class Plugger:
             return None
         if not port.admin_state_up or not port.device_id:
             return None
-        return active.host, port.device_id, port.mac_address
+        is_switch = self._backend(active.host) is not Backend.BRIDGE
+        return (
+            active.host,
+            port.device_id,
+            port.mac_address,
+            str(active.profile.get(MIGRATING_TO, "")) if is_switch else "",
+        )
+
+    def _backend(self, host: str) -> Backend:
+        return self._switches.backends.get(host, Backend.BRIDGE)
 
     def reconcile(self, after_commit: AfterCommit, port: Port, before: Signature) -> None:
         """Unplugs and plugs a port according to its new state. Call it after a change of the port."""
@@ -86,6 +99,8 @@ class Plugger:
         after = self.signature(port)
         if after == before:
             return
+        if port.status == "ACTIVE" and before is not None and self._backend(before[0]) is Backend.OVN:
+            self.notify(after_commit, port, "network-vif-unplugged")
         port.status = "DOWN"
         if after is not None:
             port_id, wanted = port.id, after
@@ -168,13 +183,23 @@ class Plugger:
             port = session.get(Port, port_id)
             if port is None or port.status == "ACTIVE" or wanted is None or self.signature(port) != wanted:
                 return
-            if wanted[0] in self._switches.unpluggable_hosts:
-                LOG.info("port %s stays DOWN: host %s is not to plug anything", port_id, wanted[0])
+            # While the guest is going to another host, the port is wired there.
+            host = wanted[3] or wanted[0]
+            backend = self._backend(host)
+            if host in self._switches.unpluggable_hosts:
+                LOG.info("port %s stays DOWN: host %s is not to plug anything", port_id, host)
                 return
-            port.status = "ACTIVE"
+            if (backend is Backend.OVN or wanted[3]) and not self._is_plugged(host, port_id):
+                self._schedule(LOOK_AGAIN, lambda: self._plug(port_id, wanted))
+                return
+            if backend is Backend.OVN or not wanted[3]:
+                port.status = "ACTIVE"
             event = _event(port, "network-vif-plugged")
         if event is not None:
-            self._events.append({**event, "status": "completed"})
+            self._events += [{**event, "status": "completed"}] * (2 if backend is Backend.OVN else 1)
+
+    def _is_plugged(self, host: str, port_id: str) -> bool:
+        return self._switches.has_plugged is None or self._switches.has_plugged(host, port_id)
 
     def _post(self, events: list[Json], attempt: int) -> None:
         try:

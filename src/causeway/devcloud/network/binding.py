@@ -7,10 +7,12 @@ from typing import Any
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.cloud import Cloud
+from causeway.devcloud.switches import Backend
 from causeway.devcloud.tables.network import (
     BRIDGE,
     FAILED,
     FUNCTION,
+    SWITCH,
     UNBOUND,
     WHOLE_DEVICE,
     Network,
@@ -41,9 +43,20 @@ def connect(cloud: Cloud, port: Port, row: PortBinding) -> None:
         vlan = {"vlan": str(network.segmentation_id)} if network.network_type == "vlan" else {}
         row.vif_details = {"connectivity": "l2", "port_filter": False} | vlan
     else:
-        bridge = "brq" + port.network_id[:11]
-        row.vif_type = BRIDGE
-        row.vif_details = {"connectivity": "l2", "port_filter": False, "bridge_name": bridge}
+        backend = cloud.backends.get(row.host, Backend.BRIDGE)
+        row.vif_type = BRIDGE if backend is Backend.BRIDGE else SWITCH
+        row.vif_details = {"connectivity": "l2", "port_filter": backend is not Backend.BRIDGE} | _plugging(
+            port, backend
+        )
+
+
+def _plugging(port: Port, backend: Backend) -> Json:
+    match backend:
+        case Backend.BRIDGE:
+            return {"bridge_name": "brq" + port.network_id[:11]}
+        case Backend.OVN:
+            return {"bridge_name": "br-int", "datapath_type": "system", "ovs_create_tap": True}
+    return {"bridge_name": "br-int", "datapath_type": "system", "ovs_hybrid_plug": backend is Backend.HYBRID}
 
 
 def move(cloud: Cloud, port: Port, host: str) -> PortBinding:

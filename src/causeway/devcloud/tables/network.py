@@ -7,10 +7,10 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from causeway.devcloud.tables.base import Base, new_id, now
 
-BRIDGE, UNBOUND, FAILED = "bridge", "unbound", "binding_failed"
+BRIDGE, SWITCH, UNBOUND, FAILED = "bridge", "ovs", "unbound", "binding_failed"
 FUNCTION, WHOLE_DEVICE = "hw_veb", "hostdev_physical"
 """The VIF types of bindings; the last two are devices of the host."""
-PLUGGED = frozenset((BRIDGE, FUNCTION, WHOLE_DEVICE))
+PLUGGED = frozenset((BRIDGE, SWITCH, FUNCTION, WHOLE_DEVICE))
 
 
 class Network(Base):

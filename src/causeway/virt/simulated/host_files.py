@@ -36,6 +36,15 @@ STASHED = "_resize"
 _GUESTS = msgspec.json.Decoder(Guest)
 
 
+def has_port(state_dir: Path, port_id: str) -> bool:
+    """Whether a guest of the host, or one that is arriving there, has the port."""
+    for path in (*state_dir.glob("guests/*.json"), *state_dir.glob("incoming/*.json")):
+        guest = guest_of(path)
+        if guest is not None and any(port.id == port_id for port in guest.ports):
+            return True
+    return False
+
+
 class HostFiles:
     """The files of one host in ``state_dir``, and its guests in memory. Whoever changes a guest or its disks holds its lock."""
 
