@@ -19,7 +19,7 @@ from tests.integration.real_services.machines import Machines, run
 from tests.integration.real_services.switches import CONNECTION, Switches
 from tests.ports import free_ports
 
-UNDERLAY = "underlay0"
+UNDERLAY = "tunnels0"
 RUN = Path("/run/ovn")
 _SCHEMAS = Path("/usr/share/ovn")
 _KINDS = ("nb", "sb")
