@@ -97,6 +97,11 @@ def _activate_binding(services: AuditServices, *, port_id: str, host: str) -> No
     services.network.activate_binding(admin_context(), port_id, host)
 
 
+def _undo_announcement(services: AuditServices, *, port_id: str, host: str) -> None:
+    ours = admin_context()
+    services.network.undo_announcement(ours, services.network.show_port(ours, port_id), host)
+
+
 def _create_binding(
     services: AuditServices,
     *,
@@ -217,6 +222,7 @@ ACTIONS: dict[str, Action] = {
     "delete_binding": _delete_binding,
     "activate_binding": _activate_binding,
     "create_binding": _create_binding,
+    "undo_announcement": _undo_announcement,
     "name_device": _name_device,
     "delete_attachment": _delete_attachment,
     "delete_image": _delete_image,

@@ -39,6 +39,33 @@ PAGE_SIZE = 1000
 DESCRIPTIONS = "standard-attr-description"
 
 
+# Neutron's agents that wire no ports of servers. Others may, also those of other vendors.
+_NOT_WIRING = frozenset(
+    {
+        "BGP dynamic routing agent",
+        "DHCP agent",
+        "L3 agent",
+        "Metadata agent",
+        "Metering agent",
+        "OVN Metadata agent",
+        "OVN Neutron agent",
+    }
+)
+
+
+# The fields of ports that the audit reads.
+_AUDITED = (
+    "id",
+    "device_id",
+    "device_owner",
+    "status",
+    "admin_state_up",
+    "binding:host_id",
+    "project_id",
+    "updated_at",
+)
+
+
 def mark_of(instance_uuid: str, operation_id: str | None = None) -> str:
     """The description of ports that are made for a server. It distinguishes them from users' own ports, even without a record."""
     mark = f"Made by Compute for server {instance_uuid}, and deleted with it."
@@ -88,11 +115,9 @@ class NetworkClient(NetworkRequests, PortBindings, PortMigrations):
         return sorted({subnet["network_id"] for subnet in subnets if provider_id in (subnet.get(named) or ())})
 
     def list_ports(self, context: RequestContext | None) -> list[Json]:
-        """Every port of the cloud: id, device_id, device_owner, status, binding:host_id, project_id. Page by page."""
+        """Every port of the cloud, with those fields that the audit reads. Page by page."""
         found: list[Json] = []
-        fields = [
-            ("fields", name) for name in ("id", "device_id", "device_owner", "status", "binding:host_id", "project_id")
-        ]
+        fields = [("fields", name) for name in _AUDITED]
         query: list[tuple[str, str]] = [("limit", str(PAGE_SIZE)), ("sort_key", "id"), ("sort_dir", "asc"), *fields]
         while True:
             marker = [("marker", found[-1]["id"])] if found else []
@@ -101,12 +126,13 @@ class NetworkClient(NetworkRequests, PortBindings, PortMigrations):
             if len(page) < PAGE_SIZE:
                 return found
 
-    def hosts_alive(self, context: RequestContext | None) -> dict[str, bool]:
-        """Host -> whether an agent of the network service is alive there. Hosts without an agent are missing."""
-        alive: dict[str, bool] = {}
+    def wiring_agents(self, context: RequestContext | None) -> dict[str, dict[str, bool]]:
+        """Host -> type of agent -> whether it is alive, of the agents that wire ports. Other hosts are missing."""
+        found: dict[str, dict[str, bool]] = {}
         for agent in self._own(context, "GET", "/v2.0/agents", "list agents").json()["agents"]:
-            alive[agent["host"]] = alive.get(agent["host"], False) or bool(agent["alive"])
-        return alive
+            if agent["agent_type"] not in _NOT_WIRING:
+                found.setdefault(agent["host"], {})[agent["agent_type"]] = bool(agent["alive"])
+        return found
 
     def create_port(
         self,

@@ -106,6 +106,7 @@ class LiveCloud(AuditedCloud):
             assert not driver.files.incoming(server.id).exists()
         for port in self.admin.network.ports(device_id=server.id):
             assert port.binding_host_id == host
+            assert "migrating_to" not in port.binding_profile
             bindings = self.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
             assert [(each["host"], each["status"]) for each in bindings] == [(host, "ACTIVE")]
         assert self.audit().disagreements == []

@@ -241,6 +241,7 @@ TABLE = (
         "The user sees the port only if it is that of a server that they may see.",
     ),
     Row("network.show_port", "SERVICE", "audit/fixes.py", _OPERATOR),
+    Row("network.undo_announcement", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.show_port", "SERVICE", "devices/making.py", _VIF),
     Row(
         "network.ports_of_server",
@@ -303,7 +304,7 @@ TABLE = (
     ),
     Row("network.list_bindings", "SERVICE", "audit/gather.py", _OPERATOR),
     Row("network.list_ports", "SERVICE", "audit/gather.py", _OPERATOR),
-    Row("network.hosts_alive", "SERVICE", "conductor/endpoints/candidates.py", "Names no thing of a user."),
+    Row("network.wiring_agents", "SERVICE", "conductor/endpoints/candidates.py", "Names no thing of a user."),
     Row(
         "network.ports_with_address",
         "SERVICE",

@@ -21,6 +21,7 @@ from causeway.audit.checks import (
     owners,
     records,
     states,
+    wiring,
 )
 from causeway.audit.snapshot import Snapshot
 from causeway.model.audit import Disagreement
@@ -68,6 +69,8 @@ CHECKS: tuple[Check, ...] = (
     Check(bindings.elsewhere, ("ports",)),
     Check(bindings.missing, ("ports",)),
     Check(bindings.devices, ("ports",)),
+    Check(wiring.announced, ("ports",)),
+    Check(wiring.down, ("ports",)),
     Check(bindings.ports_missing, ("ports",)),
     Check(bindings.ports_unknown, ("ports",)),
     Check(bindings.ports_orphaned, ("ports",)),

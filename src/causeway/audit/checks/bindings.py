@@ -17,7 +17,7 @@ ACTIVE = "ACTIVE"
 WITH_GUEST = frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.RESIZED, VmState.PAUSED, VmState.SUSPENDED})
 
 
-def _of_servers(snapshot: Snapshot) -> Iterator[tuple[str, Record, list[PortBinding]]]:
+def of_servers(snapshot: Snapshot) -> Iterator[tuple[str, Record, list[PortBinding]]]:
     """(port, its server, its bindings) for every port whose bindings are known."""
     for port_id, bindings in snapshot.bindings.items():
         port = (snapshot.ports or {})[port_id]
@@ -33,7 +33,7 @@ def _is_of(home: Record, port: Mapping[str, Any]) -> bool:
 
 def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Bindings for hosts other than the server's, and than those of its move."""
-    for port_id, home, bindings in _of_servers(snapshot):
+    for port_id, home, bindings in of_servers(snapshot):
         movement = snapshot.movement(home.uuid)
         if home.task_state is not None and movement is None:
             continue
@@ -58,7 +58,7 @@ def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Ports without an active binding on the server's host, or without one at the source of a move that may be reverted."""
-    for port_id, home, bindings in _of_servers(snapshot):
+    for port_id, home, bindings in of_servers(snapshot):
         if home.host is None or home.vm_state not in WITH_GUEST or not snapshot.is_quiet(home):
             continue
         if port_id not in home.port_ids:
@@ -104,7 +104,7 @@ def _with_device(home: Record, port_id: str, own: PortBinding | None) -> dict[st
 
 def devices(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Bindings to the server's host that name another device than the one that the server holds for the port."""
-    for port_id, home, bindings in _of_servers(snapshot):
+    for port_id, home, bindings in of_servers(snapshot):
         if home.host is None or home.vm_state not in WITH_GUEST or not snapshot.is_quiet(home):
             continue
         device = next((device for device in home.pci_devices if device.request_id == port_id), None)

@@ -223,7 +223,7 @@ class CandidatesEndpoint:
         network = self._services.network
         try:
             there = {port["id"] for port in network.ports_of_server(context, PortOwner.of(instance))}
-            alive = network.hosts_alive(context)
+            agents = network.wiring_agents(context)
         except errors.CausewayError as failure:
             unknown = PreCheck("ports", None, f"the network service could not be asked: {failure.message}")
             return lambda _host: unknown
@@ -231,10 +231,11 @@ class CandidatesEndpoint:
         missing = f"; ports that are gone stay behind: {', '.join(gone)}" if gone else ""
 
         def check(host: str) -> PreCheck:
-            if host not in alive:
+            if host not in agents:
                 return PreCheck("ports", None, f"the network service knows no agent on this host{missing}")
-            if not alive[host]:
-                return PreCheck("ports", False, f"no agent of the network service is alive on this host{missing}")
+            dead = sorted(kind for kind, is_alive in agents[host].items() if not is_alive)
+            if dead:
+                return PreCheck("ports", False, f"dead on this host: {', '.join(dead)}{missing}")
             return PreCheck("ports", True, f"{len(there)} bindable{missing}")
 
         return check
