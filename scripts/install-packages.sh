@@ -3,6 +3,7 @@
 # Quick and silent when all is there. Without root it says what is missing and goes on.
 # "install-packages.sh --servers": also the servers, switches and the browser that some tests start for themselves. Not installed
 # otherwise, because Debian starts servers at once.
+# "install-packages.sh --services": also what the real services around need on their hosts.
 # "install-packages.sh --os": also what builds an image of Debian and logs in to it.
 set -eu
 
@@ -21,9 +22,14 @@ packages="
     dnsmasq-base iproute2 iputils-ping tcpdump mount util-linux e2fsprogs
     strace
 "
-[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch
+case "${1:-}" in
+--servers | --services)
+    packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch
     iptables haproxy ethtool iputils-arping radvd
     chromium chromium-driver"
+    ;;
+esac
+[ "${1:-}" != --services ] || packages="$packages ovn-central ovn-host"
 [ "${1:-}" != --os ] || packages="$packages mmdebstrap fdisk openssh-client"
 
 missing=""

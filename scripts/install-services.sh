@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/install-packages.sh --servers
+scripts/install-packages.sh --services
 
 wanted="$(pwd) $(sha256sum <scripts/services-constraints.txt)"
 stamp=.venv-services/.installed

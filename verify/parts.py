@@ -202,6 +202,10 @@ PARTS: tuple[Part, ...] = (
         needs=("os",),
         lane="b",
     ),
+    _real("ovn", "real guests on OVN: moves, security groups, a dead ovn-controller", 15, "test_ovn.py", lane="b"),
+    _real(
+        "hybrid", "real guests whose ports have bridges of their own (iptables_hybrid)", 10, "test_hybrid.py", lane="b"
+    ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),
     _real("killed", "each service around is killed in requests", 25, "test_killed_in_requests.py", lane="b"),

@@ -30,10 +30,8 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize(("examples", "seconds"), [(300, 300 * limits.EACH), (1, 120.0 * limits.SLOWEST)])
-def test_a_property_may_take_as_long_as_its_examples_need(
-    request: pytest.FixtureRequest, examples: int, seconds: float
-) -> None:
+@pytest.mark.parametrize("examples", [300, 1])
+def test_a_property_may_take_as_long_as_its_examples_need(request: pytest.FixtureRequest, examples: int) -> None:
     @settings(max_examples=examples)
     @given(st.integers())
     def test_holds(number: int) -> None:
@@ -42,7 +40,7 @@ def test_a_property_may_take_as_long_as_its_examples_need(
     item = pytest.Function.from_parent(request.node.parent, name="test_holds", callobj=test_holds)
     limits.give([item])
     marker = item.get_closest_marker("timeout")
-    assert marker is not None and marker.args == (seconds,)
+    assert marker is not None and marker.args == (max(_usual(request), examples * limits.EACH),)
 
 
 @pytest.mark.timeout(700)
@@ -58,8 +56,10 @@ def test_this_property_has_the_limit_of_its_examples(number: int) -> None:
 def test_every_test_that_was_collected_has_its_limit(request: pytest.FixtureRequest) -> None:
     named = {one.name: one for one in request.session.items if one.nodeid.startswith("tests/unit/suite/test_limits.py")}
     of_examples = limits.EACH * limits.examples_of(named["test_this_property_has_the_limit_of_its_examples"])
-    assert limits.limit_of(named["test_this_property_has_the_limit_of_its_examples"]) == max(480.0, of_examples)
-    assert limits.limit_of(request.node) == 480.0
+    assert limits.limit_of(named["test_this_property_has_the_limit_of_its_examples"]) == max(
+        _usual(request), of_examples
+    )
+    assert limits.limit_of(request.node) == _usual(request)
 
 
 def test_no_test_asserts_how_long_something_took() -> None:
@@ -79,6 +79,12 @@ def test_no_unit_test_waits_for_a_few_seconds_only() -> None:
         for call in _waits(tree)
     }
     assert found - SHORT == set()
+
+
+def _usual(request: pytest.FixtureRequest) -> float:
+    """Seconds, for a test that says nothing."""
+    said = request.config.getoption("timeout") or request.config.getini("timeout")
+    return limits.SLOWEST * float(said)
 
 
 def _trees(folder: Path) -> Iterator[tuple[Path, ast.Module]]:

@@ -78,7 +78,16 @@ bound|renew)
     ip addr flush dev "$interface"
     ip addr add "$ip/$mask" dev "$interface"
     [ -n "$mtu" ] && ip link set "$interface" mtu "$mtu"
-    [ -n "$router" ] && [ "$interface" = eth0 ] && ip route replace default via "${router%% *}"
+    if [ -n "$staticroutes" ]; then
+        # Option 121: these replace the router's (RFC 3442). OVN's metadata agent is reached by one of them.
+        set -- $staticroutes
+        while [ $# -ge 2 ]; do
+            [ "$1" = 0.0.0.0/0 ] && [ "$interface" != eth0 ] || ip route replace "$1" via "$2" dev "$interface"
+            shift 2
+        done
+    elif [ -n "$router" ] && [ "$interface" = eth0 ]; then
+        ip route replace default via "${router%% *}"
+    fi
     [ -n "$hostname" ] && [ "$interface" = eth0 ] && [ ! -e /run/named ] && hostname "$hostname"
     [ -n "$dns" ] && printf 'nameserver %s\n' $dns > /etc/resolv.conf
     if [ "$(cat "/run/ip.$interface" 2>/dev/null)" != "$ip" ]; then
@@ -98,7 +107,7 @@ interfaces() {
         [ -e "/run/dhcp.$name" ] && continue
         : > "/run/dhcp.$name"
         ip link set "$name" up
-        udhcpc -i "$name" -p "/run/udhcpc.$name.pid" -s /dhcp.sh -f -t 30 -T 1 -A 1 -O mtu -O hostname >/dev/null 2>&1 &
+        udhcpc -i "$name" -p "/run/udhcpc.$name.pid" -s /dhcp.sh -f -t 30 -T 1 -A 1 -O mtu -O hostname -O staticroutes >/dev/null 2>&1 &
     done
     for seen in /run/dhcp.*; do
         name=${seen#/run/dhcp.}
