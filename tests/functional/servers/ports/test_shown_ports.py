@@ -110,6 +110,28 @@ def test_of_groups_that_are_added_at_once_none_is_lost(cloud: Cloud, several: li
 
 
 @pytest.mark.embedded("replaces code")
+def test_a_port_that_is_deleted_meanwhile_hinders_no_change(
+    cloud: Cloud, group: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = cloud.boot()
+    (first,) = cloud.ports(server)
+    second = cloud.member.compute.create_server_interface(server.id, net_id=cloud.network_id)
+    change = PortChanges.change_port
+
+    def deleted_before(client: Any, context: Any, port: Any, wanted: Any) -> Any:
+        if port["id"] == second.port_id:
+            cloud.admin.network.delete_port(second.port_id)
+        return change(client, context, port, wanted)
+
+    monkeypatch.setattr(PortChanges, "change_port", deleted_before)
+    cloud.member.compute.add_security_group_to_server(server, group)
+    assert group.id in cloud.admin.network.get_port(first).security_group_ids
+    until(lambda: list(cloud.ports(server)), lambda found: found == [first], "the port to be gone")
+    cloud.member.compute.remove_security_group_from_server(server, group)
+    assert group.id not in cloud.admin.network.get_port(first).security_group_ids
+
+
+@pytest.mark.embedded("replaces code")
 def test_no_group_is_lost_if_the_network_service_keeps_only_the_last_change(
     cloud: Cloud, several: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

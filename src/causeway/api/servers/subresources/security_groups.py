@@ -103,19 +103,29 @@ def _make(request: ApiRequest, home: Home, ports: list[dict[str, Any]], change: 
     others have changed since repeats their changes, until the ports have all of them. Raises Conflict if that does not end.
     """
     before = set(home.instance.security_groups)
-    changed = [_change_port(request, port, change.of_port) for port in ports]
+    pairs = _change_ports(request, ports, change.of_port)
     # What others have changed, and the ports were seen to have; None if they were changed once more.
     seen: set[str] | None = set()
     for _ in range(ATTEMPTS):
-        after = _write(request, home, changed, change.of_names)
+        after = _write(request, home, [changed for _port, changed in pairs], change.of_names)
         others = (before ^ after) - change.own
         if others == seen:
             return
         added, removed = _ids(request, home, others & after), _ids(request, home, others - after)
-        ports = _ports(request, home)
-        changed = [_change_port(request, port, change.and_of_others(added, removed)) for port in ports]
-        seen = others if all(one is port for one, port in zip(changed, ports, strict=True)) else None
+        pairs = _change_ports(request, _ports(request, home), change.and_of_others(added, removed))
+        seen = others if all(changed is port for port, changed in pairs) else None
     raise errors.Conflict(f"The security groups of server {home.instance.uuid} are being changed by others. Try again.")
+
+
+def _change_ports(
+    request: ApiRequest, ports: list[dict[str, Any]], of_port: Callable[[list[str]], list[str]]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Returns each port as it was and as it is, without those that were deleted meanwhile."""
+    pairs = []
+    for port in ports:
+        with suppress(errors.PortNotFound):
+            pairs.append((port, _change_port(request, port, of_port)))
+    return pairs
 
 
 def _change_port(
