@@ -16,7 +16,6 @@ from tests.integration.real_services.outsiders import (
     serving,
 )
 from tests.integration.real_services.test_guests_kept_running import migrate_live, migration
-from tests.integration.real_services.test_main_job import bindings
 from tests.integration.real_services.test_real_guests import answers, ended
 
 SOURCE, NEIGHBOUR, ELSEWHERE = "cell1-host1", "cell1-host2", "cell2-host1"
@@ -54,15 +53,20 @@ def goes_everywhere(cloud: GuestCloud) -> None:
     answers(cloud, server)
 
 
-def is_nowhere_else(cloud: GuestCloud, server: Any) -> None:
-    """Its guest, its port and the port's devices are on its host only; nobody says that it is going anywhere."""
+def is_nowhere_else(cloud: GuestCloud, server: Any, *, is_up: bool = True) -> None:
+    """Its guest, its port and the port's devices are on its host only; nobody says that it is going anywhere.
+
+    ``is_up``: whether the network service says that the port is up.
+    """
     cloud.settle()
     host = cloud.show(server).compute_host
     assert cloud.running_on(server) == [host]
-    assert bindings(cloud, server) == {host: "ACTIVE"}
+    wanted = "ACTIVE" if is_up else "DOWN"
     for port in cloud.admin.network.ports(device_id=server.id):
         assert "migrating_to" not in port.binding_profile
-        until(lambda port=port: cloud.admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the port")  # type: ignore[misc]
+        until(lambda port=port: cloud.admin.network.get_port(port.id).status, lambda seen: seen == wanted, "the port")  # type: ignore[misc]
+        found = cloud.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
+        assert {each["host"]: each["status"] for each in found} == {host: "ACTIVE"}
         assert {each for each in cloud.hosts if devices_of(cloud, each, port.id)} == {host}
     assert audit(cloud) == []
 
@@ -73,11 +77,11 @@ def devices_of(cloud: GuestCloud, host: str, port_id: str) -> list[str]:
     return sorted(name for name in names if name[3:] and port_id.startswith(name[3:]))
 
 
-def stays_where_it_is(cloud: GuestCloud, server: Any, host: str) -> None:
+def stays_where_it_is(cloud: GuestCloud, server: Any, host: str, *, is_up: bool = True) -> None:
     """A live migration has failed: the guest and its port are as before."""
     until(lambda: migration(cloud, server)["status"], lambda seen: seen in ("error", "failed"), "the refusal", 400)
     assert ended(cloud, server, "ACTIVE").compute_host == host
-    is_nowhere_else(cloud, server)
+    is_nowhere_else(cloud, server, is_up=is_up)
     answers(cloud, server)
 
 

@@ -45,8 +45,10 @@ def down(snapshot: Snapshot) -> Iterator[Disagreement]:
                     Severity.WARNING,
                     f"port {port_id} on {record.host}",
                     record.uuid,
-                    f"Port {port_id} is {port['status']}: its guest runs on {record.host}, and can't be reached there.",
-                    left="Look at the network service's agent or controller on the host.",
+                    f"Port {port_id} is {port['status']}, although its guest runs on {record.host}.",
+                    left="Look at the network service's agent or controller on the host. With OVN, Neutron may leave a port down"
+                    " whose live migration was rolled back, although it works: `openstack port set --disable` and `--enable`"
+                    " correct that, and interrupt its traffic for a moment.",
                 )
 
 
