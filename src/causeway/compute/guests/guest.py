@@ -188,9 +188,7 @@ def plugging_before_arrival(
 
     conf = host.conf
     timeout = conf.vif_plugging_timeout if conf.compute.live_migration_wait_for_vif_plug else 0
-    return watch.plugged(
-        waiting, timeout, fatal=conf.vif_plugging_is_fatal, look=up if shown else None, looks_first=True
-    )
+    return watch.plugged(waiting, timeout, fatal=conf.vif_plugging_is_fatal, look=up if shown else None, shown=shown)
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from causeway import errors
@@ -18,7 +18,7 @@ from causeway.model.events import ExternalEvent
 
 LOG = logging.getLogger(__name__)
 
-PLUGGED = "network-vif-plugged"
+PLUGGED, FAILED = "network-vif-plugged", "failed"
 # Seconds without an event after which a waiter asks the network service.
 LOOK_EVERY = 10.0
 
@@ -52,29 +52,32 @@ class Watch:
         *,
         fatal: bool,
         look: Callable[[], set[str]] | None = None,
-        looks_first: bool = False,
+        shown: Collection[str] = (),
     ) -> Iterator[None]:
         """A context that, at its end, waits until every port was plugged.
 
-        ``timeout`` in seconds; 0 does not wait. ``look`` returns the ports that are plugged now; ``looks_first``: the events may
-        have come before the watch. Raises VifPluggingFailed if a port was not plugged in time, or could not be. If not ``fatal``,
-        the guest continues without the port.
+        ``timeout`` in seconds; 0 does not wait. ``look`` returns the ports that are plugged now. ``shown``: ports of which only
+        ``look`` is believed, because their events may have come before the watch, or may be late ones of an earlier plug.
+
+        Raises VifPluggingFailed if a port was not plugged in time, or could not be. If not ``fatal``, the guest continues without
+        the port.
         """
         yield
         wanted = set(ports)
         if not wanted or timeout <= 0:
             return
         end = time.monotonic() + timeout
-        if looks_first and look is not None:
-            self._note(look)
-        while not self._heard_of(wanted, min(LOOK_EVERY, end - time.monotonic())):
-            if look is not None:
-                self._note(look)
-            if time.monotonic() >= end:
+        if shown and look is not None:
+            self._look(look, shown)
+        while True:
+            heard = self._heard_of(wanted, min(LOOK_EVERY, end - time.monotonic()))
+            if look is not None and (shown or not heard):
+                self._look(look, shown)
+            if self._heard_of(wanted, 0.0) or time.monotonic() >= end:
                 break
         with self._changed:
             missing = sorted(wanted - self._plugged.keys())
-            failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == "failed")
+            failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == FAILED)
             if missing and self._closed:
                 raise errors.Interrupted(f"The host was stopped while it waited for port {', '.join(missing)}.")
         if fatal and missing:
@@ -91,7 +94,8 @@ class Watch:
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or wanted <= self._plugged.keys(), timeout)
 
-    def _note(self, look: Callable[[], set[str]]) -> None:
+    def _look(self, look: Callable[[], set[str]], shown: Collection[str] = ()) -> None:
+        """Notes the ports that are plugged now, and discards the events of those in ``shown`` that are not."""
         try:
             plugged = look()
         except errors.CausewayError as failure:
@@ -100,6 +104,9 @@ class Watch:
             )
             return
         with self._changed:
+            for port in shown:
+                if port not in plugged and self._plugged.get(port) != FAILED:
+                    self._plugged.pop(port, None)
             for port in plugged:
                 self._plugged.setdefault(port, "completed")
 
