@@ -412,11 +412,12 @@ def _around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> dict[str, Check]:
     clients: tuple[Any, ...] = (around.sessions, around.placement, around.images, around.network, around.volumes)
     checks |= {name: as_check(ask) for name, ask in reach.checks(*clients).items()}
     checks["service user"] = lambda: _service_user(conf, around)
+    checks["profiles of ports"] = lambda: _profiles(around)
     return checks
 
 
 def _service_user(conf: cfg.ConfigOpts, around: Surroundings) -> Found:
-    held = reach.service_user_roles(around.sessions)
+    held = reach.roles_of(around.sessions, "service_user")
     if held is None:
         return Level.WARNING, "[service_user] is not configured: work that outlives its user's token fails"
     if reach.SERVICE_ROLE not in held:
@@ -427,6 +428,19 @@ def _service_user(conf: cfg.ConfigOpts, around: Surroundings) -> Found:
             "[service_user] send_service_user_token is false: users' tokens may expire during long work",
         )
     return Level.SUCCESS, f"roles: {', '.join(sorted(held))}"
+
+
+def _profiles(around: Surroundings) -> Found:
+    """Whether the account in [neutron] may say in a port's profile where its guest is going. Only service users may."""
+    held = reach.roles_of(around.sessions, "neutron")
+    if held is None:
+        return Level.FAILURE, "neither [neutron] nor [service_user] has an account"
+    if reach.SERVICE_ROLE not in held:
+        return (
+            Level.WARNING,
+            f"the account in [neutron] has no role {reach.SERVICE_ROLE}: Neutron may refuse what live migrations write",
+        )
+    return Level.SUCCESS, f"the account in [neutron] has the role {reach.SERVICE_ROLE}"
 
 
 def _some(names: list[str]) -> str:

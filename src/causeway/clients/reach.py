@@ -67,12 +67,15 @@ def checks(
     }
 
 
-def service_user_roles(sessions: ServiceSessions) -> set[str] | None:
-    """The roles of [service_user]; None if it is not configured. Raises ServiceFailed."""
-    credentials = sessions.credentials("service_user")
+def roles_of(sessions: ServiceSessions, group: str) -> set[str] | None:
+    """The roles of the account in a group of options, or else in [service_user]; None if neither has one.
+
+    Raises ServiceFailed.
+    """
+    credentials = sessions.credentials(group)
     if credentials is None:
         return None
     try:
         return set(credentials.auth.get_access(credentials.session).role_names)
     except keystone_errors.ClientException as failure:
-        raise errors.ServiceFailed("The service user gets no token.", details=str(failure)) from failure
+        raise errors.ServiceFailed(f"The account in [{group}] gets no token.", details=str(failure)) from failure

@@ -127,4 +127,5 @@ def test_the_status_of_a_healthy_cloud_is_success(cloud: Deployment) -> None:
         "network",
         "volume",
         "service user",
+        "profiles of ports",
     } <= checked.keys()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 from causeway.cli import status
 from causeway.cli.main import cli
 from causeway.cli.status import Finding, Level, together
+from causeway.clients import reach
 from causeway.conf import new_config
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
@@ -253,6 +255,17 @@ def test_moves_that_are_stuck_or_left(checked: Status, api: Database) -> None:
         old = utcnow() - timedelta(hours=1)
         connection.execute(journal.OPERATIONS.update().values(state=SagaState.RUNNING.value, lease_until=old))
     assert checked()["moves"][0] == "failure"
+
+
+@pytest.mark.parametrize(
+    ("roles", "level"),
+    [({"service"}, Level.SUCCESS), ({"admin"}, Level.WARNING), (None, Level.FAILURE)],
+)
+def test_an_account_that_may_not_write_profiles_of_ports_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, roles: set[str] | None, level: Level
+) -> None:
+    monkeypatch.setattr(reach, "roles_of", lambda _sessions, group: roles if group == "neutron" else set())
+    assert status._profiles(SimpleNamespace(sessions=None))[0] is level  # type: ignore[arg-type]
 
 
 def test_the_worst_finding_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
