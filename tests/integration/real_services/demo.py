@@ -1,7 +1,8 @@
 """``make demo TARGET=integration``: the demonstration's story on a cloud of many processes beside the real services.
 
-Everything is started for it, as root: Keystone, Glance, Neutron with its Open vSwitch agents, Cinder, Placement, a database,
-RabbitMQ; two hosts with libvirt; api, two conductors, scheduler and two computes of ours. All of it ends with the story.
+Everything is started for it, as root: Keystone, Glance, Neutron with its Open vSwitch agents (``NETWORK=ovn``: with OVN), Cinder,
+Placement, a database, RabbitMQ; two hosts with libvirt; api, two conductors, scheduler and two computes of ours. All of it ends
+with the story.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 # A library of a library still knows eventlet, which warns of itself when it is imported; nothing here uses it.
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
+import click  # noqa: E402
 from platformdirs import user_cache_path  # noqa: E402
 
 from causeway.cli.demo.chapter import SIZES  # noqa: E402
@@ -28,11 +30,14 @@ from causeway.embedded.settings import StateDir  # noqa: E402
 from causeway.virt.lab.guest_image import build_guest_image  # noqa: E402
 from causeway.virt.lab.network import PingResult  # noqa: E402
 from causeway.virt.lab.observer import Observer  # noqa: E402
+from tests.integration.real_services import ovn  # noqa: E402
 from tests.integration.real_services.audits import audit  # noqa: E402
 from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
-from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
+from tests.integration.real_services.guests import GuestCloud, Networking, guest_cloud, missing  # noqa: E402
+from tests.integration.real_services.hybrid import HYBRID  # noqa: E402
 from tests.integration.real_services.services import NAMES  # noqa: E402
 
+NETWORKS = {"agents": Networking(), "hybrid": HYBRID, "ovn": ovn.OVN}
 CELL1, CELL2 = "cell1-host1", "cell2-host1"
 CELLS = {"cell1": [CELL1], "cell2": [CELL2]}
 
@@ -107,17 +112,19 @@ def run_story(cloud: GuestCloud, screen: Screen) -> None:
     screen.check("causeway audit finds nothing", not disagreements, disagreements or "")
 
 
-def main() -> None:
+@click.command()
+@click.option("--network", type=click.Choice(list(NETWORKS)), default="agents", help="What Neutron has on the hosts.")
+def main(network: str) -> None:
     screen, began = Screen(), time.monotonic()
     screen.heading("Causeway beside Keystone, Glance, Neutron, Cinder and Placement: two cells, one QEMU host in each")
-    if reason := missing():
+    if reason := missing() or (ovn.missing() if network == "ovn" else None):
         screen.console.print(f"This can't run here: {reason}.")
         raise SystemExit(2)
     folder = Path(tempfile.mkdtemp(prefix="causeway-demo-"))
     try:
         with ExitStack() as running:
             with screen.working("Services, hosts, switches and our own processes start (a minute or two)"):
-                cloud = running.enter_context(guest_cloud(folder, cells=CELLS))
+                cloud = running.enter_context(guest_cloud(folder, cells=CELLS, networking=NETWORKS[network]))
             screen.note(f"ready after {time.monotonic() - began:.0f} s")
             for service in NAMES:
                 screen.note(f"{service}: {cloud.services.addresses.url(service)}")

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from tests.integration.real_services.guests import Networking, ServicesWithAgents
+from tests.integration.real_services.machine import Machine
 from tests.integration.real_services.machines import Machines, run
 from tests.integration.real_services.switches import Switches
 
 
 class HybridSwitches(Switches):
+    """Every second host has an integration bridge of another name."""
+
+    def __init__(self, machines: Machines, machine: Machine, queue: str) -> None:
+        super().__init__(machines, machine, queue)
+        self.bridges = dict.fromkeys(list(machines.addresses)[1::2], "br-hosts")
+
     def start(self, host: str) -> None:
         # The kernel must not answer guests' questions for the addresses of the host's own ports on their networks.
         run(*self._machines.inside(host), "sysctl", "-q", "-w", "net.ipv4.conf.all.arp_ignore=1")

@@ -15,7 +15,12 @@ from tests.integration.real_services.outsiders import (
     open_group,
     serving,
 )
-from tests.integration.real_services.test_guests_kept_running import migrate_live, migration
+from tests.integration.real_services.test_guests_kept_running import (
+    hypervisors_apart,
+    migrate_live,
+    migration,
+    steps,
+)
 from tests.integration.real_services.test_real_guests import answers, ended
 
 SOURCE, NEIGHBOUR, ELSEWHERE = "cell1-host1", "cell1-host2", "cell2-host1"
@@ -23,7 +28,8 @@ CELLS = {"cell1": [SOURCE, NEIGHBOUR], "cell2": [ELSEWHERE]}
 
 
 def goes_everywhere(cloud: GuestCloud) -> None:
-    """Cold to the other cell and back (revert), there for good (confirm), live across cells and inside one; a second port."""
+    """Cold to the other cell and back (revert), there for good (confirm), live across cells and inside one, back near-live; and
+    it has a second port for a while."""
     web, server = open_group(cloud), serving(cloud, SOURCE)
     # The default group lets its own members in, of which the hosts' other ports are.
     answers(cloud, server)
@@ -46,6 +52,13 @@ def goes_everywhere(cloud: GuestCloud) -> None:
         assert ended(cloud, server, "ACTIVE").compute_host == host
         lets_in_what_its_group_says(outside)
         is_nowhere_else(cloud, server)
+
+    with hypervisors_apart(cloud):
+        migrate_live(cloud, server, SOURCE)
+        assert ended(cloud, server, "ACTIVE").compute_host == SOURCE
+    assert "SaveGuest" in steps(cloud, server)
+    lets_in_what_its_group_says(outside)
+    is_nowhere_else(cloud, server)
 
     has_a_second_port_for_a_while(cloud, server)
     cloud.member.compute.remove_security_group_from_server(server, web)

@@ -228,6 +228,7 @@ class Switches:
             "oslo_concurrency": {"lock_path": state},
             "ovs": {
                 "datapath_type": "netdev",
+                "integration_bridge": self.bridge(host),
                 "bridge_mappings": "physical:br-provider",
                 "ovsdb_connection": CONNECTION,
             },

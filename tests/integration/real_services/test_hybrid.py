@@ -1,4 +1,7 @@
-"""Real guests whose security groups are kept by iptables, on a bridge of each port's own (``iptables_hybrid``)."""
+"""Real guests whose security groups are kept by iptables, on a bridge of each port's own (``iptables_hybrid``).
+
+The neighbour in the first cell has an integration bridge of another name.
+"""
 
 from __future__ import annotations
 
