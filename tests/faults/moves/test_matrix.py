@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from causeway.devcloud.switches import Backend
 from tests.faults.clouds.site import ChildSite, LocalSite, Site
 from tests.faults.moves.flows import FLOWS, Flow
 from tests.faults.moves.matrix import points_of, run, sample
@@ -25,6 +28,20 @@ STEPS = [flow for flow in FLOWS if flow.reach != "host" or flow.spoiled_by is No
 @pytest.mark.parametrize("flow", STEPS, ids=lambda flow: flow.name)
 def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow) -> None:
     _run(local_site, "error", [flow], 3, local_site)
+
+
+@pytest.fixture
+def on_ovn(local_site: LocalSite) -> Iterator[LocalSite]:
+    """Its ports are wired as OVN does it."""
+    devcloud = local_site.cloud.devcloud
+    devcloud.backends = dict.fromkeys(local_site.cloud.computes, Backend.OVN)
+    yield local_site
+    devcloud.backends = {}
+
+
+@pytest.mark.parametrize("flow", [flow for flow in STEPS if flow.backing == "image"], ids=lambda flow: flow.name)
+def test_a_step_that_fails_once_costs_nothing_on_ovn(on_ovn: LocalSite, flow: Flow) -> None:
+    _run(on_ovn, "error", [flow], 3, on_ovn)
 
 
 @pytest.mark.long
