@@ -170,25 +170,32 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
     return context
 
 
-def plugging_before_arrival(
-    host: Host, watch: Watch, instance_uuid: str, vifs: list[Vif]
-) -> AbstractContextManager[None]:
+def plugging_before_arrival(host: Host, watch: Watch, instance: Instance) -> AbstractContextManager[None]:
     """A context in which the driver plugs the ports of a guest that will arrive live; at its end they are wired.
 
     Only those are waited for of which the network service says so before the guest is here. Raises VifPluggingFailed.
     """
-    waiting = [vif.id for vif in vifs if is_wired_before_activation(vif.vif_type, vif.details)]
+    waiting = [vif for vif in instance.network_info if is_wired_before_activation(vif.vif_type, vif.details)]
     # Neutron takes a port down when it learns where the guest is going. OVN's comes up when it is wired there, or at once if
     # Neutron counts on no tap device (`ovs_create_tap`). One of agents stays down: only their message says that it is wired.
-    shown = frozenset(vif.id for vif in vifs if vif.id in waiting and not is_of_agent(vif.details))
+    of_agents = [vif.id for vif in waiting if is_of_agent(vif.details)]
+    shown = frozenset(vif.id for vif in waiting).difference(of_agents)
 
-    def up() -> set[str]:
-        ports = host.network.ports_of_server(admin_context(), PortOwner(instance_uuid, "", shown))
+    def look() -> set[str]:
+        for port_id in of_agents:
+            # The message may be lost, or have come before this order was given again. The agent looks at a port that is updated
+            # once more, and says again that it is wired.
+            with suppress(errors.PortNotFound):
+                host.network.update_port(admin_context(), port_id, {"device_owner": owner_of(instance)})
+        if not shown:
+            return set()
+        ports = host.network.ports_of_server(admin_context(), PortOwner(instance.uuid, "", shown))
         return {port["id"] for port in ports if port["id"] in shown and port["status"] == "ACTIVE"}
 
     conf = host.conf
     timeout = conf.vif_plugging_timeout if conf.compute.live_migration_wait_for_vif_plug else 0
-    return watch.plugged(waiting, timeout, fatal=conf.vif_plugging_is_fatal, look=up if shown else None, shown=shown)
+    names = [vif.id for vif in waiting]
+    return watch.plugged(names, timeout, fatal=conf.vif_plugging_is_fatal, look=look, shown=shown)
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:

@@ -256,7 +256,7 @@ class LiveEndpoint:
             spec = guest.spec_of(
                 host, instance, instance.network_info, volumes, block_devices=block_devices, root_disk=root_disk
             )
-            with guest.plugging_before_arrival(host, watch, instance.uuid, instance.network_info):
+            with guest.plugging_before_arrival(host, watch, instance):
                 return host.driver.prepare_live_target(spec, source)
 
     @fenced

@@ -98,6 +98,10 @@ class Plugger:
         after_commit.append(self.notice_change)
         after = self.signature(port)
         if after == before:
+            if after is not None and after[3]:
+                # An agent looks at a port that is updated once more.
+                again = after
+                after_commit.append(lambda: self._plug_later(port.id, again))
             return
         if port.status == "ACTIVE" and before is not None and self._backend(before[0]) is Backend.OVN:
             self.notify(after_commit, port, "network-vif-unplugged")
