@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.functional.processes.deployment import until
@@ -66,18 +67,15 @@ def goes_everywhere(cloud: GuestCloud) -> None:
     answers(cloud, server)
 
 
-def is_nowhere_else(cloud: GuestCloud, server: Any, *, is_up: bool = True) -> None:
-    """Its guest, its port and the port's devices are on its host only; nobody says that it is going anywhere.
-
-    ``is_up``: whether the network service says that the port is up.
-    """
+def is_nowhere_else(cloud: GuestCloud, server: Any) -> None:
+    """Its guest, its port and the port's devices are on its host only; nobody says that it is going anywhere."""
     cloud.settle()
     host = cloud.show(server).compute_host
     assert cloud.running_on(server) == [host]
-    wanted = "ACTIVE" if is_up else "DOWN"
+    switches = cloud.services.switches
     for port in cloud.admin.network.ports(device_id=server.id):
         assert "migrating_to" not in port.binding_profile
-        until(lambda port=port: cloud.admin.network.get_port(port.id).status, lambda seen: seen == wanted, "the port")  # type: ignore[misc]
+        until(partial(switches.wires, host, cloud.admin, port.id), bool, f"port {port.id} to be wired on {host}")
         found = cloud.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
         assert {each["host"]: each["status"] for each in found} == {host: "ACTIVE"}
         assert {each for each in cloud.hosts if devices_of(cloud, each, port.id)} == {host}
@@ -90,18 +88,18 @@ def devices_of(cloud: GuestCloud, host: str, port_id: str) -> list[str]:
     return sorted(name for name in names if name[3:] and port_id.startswith(name[3:]))
 
 
-def stays_where_it_is(cloud: GuestCloud, server: Any, host: str, *, is_up: bool = True) -> None:
+def stays_where_it_is(cloud: GuestCloud, server: Any, host: str) -> None:
     """A live migration has failed: the guest and its port are as before."""
     until(lambda: migration(cloud, server)["status"], lambda seen: seen in ("error", "failed"), "the refusal", 400)
     assert ended(cloud, server, "ACTIVE").compute_host == host
-    is_nowhere_else(cloud, server, is_up=is_up)
+    is_nowhere_else(cloud, server)
     answers(cloud, server)
 
 
 def has_a_second_port_for_a_while(cloud: GuestCloud, server: Any) -> None:
     made = cloud.member.compute.create_server_interface(server.id, net_id=cloud.network)
-    until(lambda: cloud.admin.network.get_port(made.port_id).status, lambda seen: seen == "ACTIVE", "the new port")
     host = cloud.show(server).compute_host
+    until(partial(cloud.services.switches.wires, host, cloud.admin, made.port_id), bool, "the new port to be wired")
     assert devices_of(cloud, host, made.port_id)
     cloud.member.compute.delete_server_interface(made.port_id, server=server.id)
     until(lambda: devices_of(cloud, host, made.port_id), lambda seen: not seen, "the port to leave")

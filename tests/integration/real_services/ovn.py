@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from causeway.virt.lab.network import LabNetwork
 from tests.integration.real_services import configuration
@@ -109,6 +110,13 @@ class OvnSwitches(Switches):
 
     def agent(self, host: str) -> str:
         return f"controller-{host}"
+
+    def wires(self, host: str, admin: Any, port_id: str) -> bool:  # noqa: ARG002
+        """As OVN has it. Neutron takes a port down in a live migration, and may miss that it came up."""
+        columns = ("--bare", "--columns=up,chassis", "find", "Port_Binding", f"logical_port={port_id}")
+        up, _, chassis = self.central.ask("sb", *columns).strip().partition("\n")
+        known = self.central.ask("sb", "--bare", "--columns=_uuid", "find", "Chassis", f"name={host}").strip()
+        return up == "true" and chassis.strip() == known
 
     def settle(self, host: str) -> None:
         """OVN's flows are no agent's."""

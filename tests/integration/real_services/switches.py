@@ -109,6 +109,11 @@ class Switches:
         """The host's integration bridge."""
         return self.bridges.get(host, "br-int")
 
+    def wires(self, host: str, admin: Any, port_id: str) -> bool:
+        """Whether a port is wired on the host."""
+        port = admin.network.get_port(port_id)
+        return (port.status, port.binding_host_id) == ("ACTIVE", host)
+
     def settle(self, host: str) -> None:
         """Waits until the host's agent has deleted the flows that an agent before it may have left.
 

@@ -55,8 +55,7 @@ def test_no_guest_goes_live_to_a_host_whose_controller_is_dead(cloud: GuestCloud
         ended(cloud, server, "ACTIVE")
     finally:
         switches.start_agent(NEIGHBOUR)
-    # OVN has had the port up all the time. Neutron took it down when it was said where the guest goes, and leaves it so.
-    stays_where_it_is(cloud, server, SOURCE, is_up=False)
+    stays_where_it_is(cloud, server, SOURCE)
     migrate_live(cloud, server, NEIGHBOUR)
     assert ended(cloud, server, "ACTIVE").compute_host == NEIGHBOUR
     answers(cloud, server)
