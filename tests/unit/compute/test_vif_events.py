@@ -45,7 +45,7 @@ def test_a_port_that_only_a_late_message_calls_plugged_fails_in_the_end() -> Non
         watch.deliver(LATE)
 
 
-def test_it_is_looked_before_a_message_comes() -> None:
+def test_the_port_is_looked_at_before_any_message_comes() -> None:
     watch = Watch("server")
     with watch.plugged([PORT], 60, fatal=True, look=lambda: {PORT}, shown=[PORT]):
         pass
