@@ -249,7 +249,7 @@ TABLE = (
         "api/proxies/floating_ips.py api/servers/subresources/interfaces.py"
         " api/servers/subresources/security_groups.py conductor/endpoints/candidates.py"
         " moves/steps/select.py moves/steps/live_prepare.py operations/build_failed.py servers/guests.py operations/interfaces.py"
-        " devices/making.py moves/placing.py devices/port_resources.py devices/releasing.py",
+        " devices/making.py moves/placing.py devices/port_resources.py devices/releasing.py devices/late.py",
         _PORTS_OF,
     ),
     Row("network.group_names", "SERVICE", "api/servers/subresources/security_groups.py", _PORTS_OF),
@@ -287,8 +287,11 @@ TABLE = (
     Row("network.update_port", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.create_binding", "SERVICE", "moves/steps/prepare.py moves/steps/live_prepare.py", _BINDINGS),
     *(
-        Row(f"network.{method}", "SERVICE", "moves/steps/live_prepare.py", _BINDINGS)
-        for method in ("announce_migration", "undo_announcement")
+        Row(f"network.{method}", "SERVICE", files, _BINDINGS)
+        for method, files in (
+            ("announce_migration", "moves/steps/live_prepare.py"),
+            ("undo_announcement", "moves/steps/live_prepare.py devices/late.py"),
+        )
     ),
     Row("network.activate_binding", "SERVICE", "moves/steps/dead_source.py", _BINDINGS),
     Row(

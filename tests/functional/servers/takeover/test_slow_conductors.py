@@ -127,6 +127,26 @@ def test_a_volume_that_was_connected_too_late_for_a_live_migration_is_released_w
     assert cloud.member.block_storage.get_volume(volume.id).status == "available"
 
 
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_port_that_is_said_too_late_to_go_live_is_said_to_stay(
+    cloud: Cloud, at_point: Any, other: ConductorService, side: str
+) -> None:
+    server = cloud.boot()
+    (port,) = cloud.ports(server)
+    hold = Hold(at_point, f"call.network PUT /v2.0/ports/{{port_id}}.{side}")
+    with ThreadPoolExecutor(1) as users:
+        users.submit(cloud.admin.compute.live_migrate_server, server.id, host=None, block_migration="auto")
+        take_over_at(cloud, other, hold, server.id)
+        cloud.settle()
+    proceed(cloud, other, hold)
+    until(
+        lambda: cloud.admin.network.get_port(port).binding_profile,
+        lambda found: "migrating_to" not in found,
+        "the late announcement to be deleted",
+    )
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
 @pytest.mark.parametrize("kind", ["volume", "port"])
 def test_the_answer_to_an_attach_that_was_taken_over_says_what_to_do(
     cloud: Cloud, at_point: Any, other: ConductorService, kind: str
