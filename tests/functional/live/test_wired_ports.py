@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from causeway.compute.host import vif_events
 from causeway.devcloud.switches import Backend
 
-from .live_cloud import ONE_NETWORK, LiveCloud
+from .live_cloud import LiveCloud
 
 HOSTS = [f"cell{cell}-host{host}" for cell in (1, 2) for host in (1, 2, 3)]
 CLOUD = {
@@ -20,7 +21,6 @@ CLOUD = {
         "DEFAULT": {"vif_plugging_timeout": 5},
     },
 }
-assert ONE_NETWORK["live_networks"].keys() < set(HOSTS)
 SWITCHES = (Backend.AGENT, Backend.HYBRID, Backend.OVN)
 
 
@@ -120,3 +120,16 @@ def test_hosts_may_wire_ports_in_different_ways(cloud: LiveCloud, cell: str) -> 
     ((_kind, back),) = recorded(cloud, server)
     assert back["ovs_hybrid_plug"] and "ovs_create_tap" not in back
     cloud.check_left_nothing(server, source)
+
+
+@pytest.mark.parametrize("backend", SWITCHES)
+def test_a_port_that_was_deleted_is_not_waited_for(
+    cloud: LiveCloud, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vif_events, "LOOK_EVERY", 0.2)
+    wires(cloud, backend)
+    server, _source, target = booted(cloud, "same cell")
+    (port,) = cloud.ports(server)
+    cloud.admin.network.delete_port(port)
+    after = cloud.migrated(server, host=target)
+    assert (after.status, after.compute_host) == ("ACTIVE", target), [move.error for move in cloud.moves(server)]

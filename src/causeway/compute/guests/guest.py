@@ -173,7 +173,8 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
 def plugging_before_arrival(host: Host, watch: Watch, instance: Instance) -> AbstractContextManager[None]:
     """A context in which the driver plugs the ports of a guest that will arrive live; at its end they are wired.
 
-    Only those are waited for of which the network service says so before the guest is here. Raises VifPluggingFailed.
+    Only those are waited for of which the network service says so before the guest is here, and not those that were deleted
+    meanwhile. Raises VifPluggingFailed.
     """
     waiting = [vif for vif in instance.network_info if is_wired_before_activation(vif.vif_type, vif.details)]
     # Neutron takes a port down when it learns where the guest is going. OVN's comes up when it is wired there, or at once if
@@ -182,15 +183,18 @@ def plugging_before_arrival(host: Host, watch: Watch, instance: Instance) -> Abs
     shown = frozenset(vif.id for vif in waiting).difference(of_agents)
 
     def look() -> set[str]:
+        found = set()
         for port_id in of_agents:
             # The message may be lost, or have come before this order was given again. The agent looks at a port that is updated
             # once more, and says again that it is wired.
-            with suppress(errors.PortNotFound):
+            try:
                 host.network.update_port(admin_context(), port_id, {"device_owner": owner_of(instance)})
-        if not shown:
-            return set()
-        ports = host.network.ports_of_server(admin_context(), PortOwner(instance.uuid, "", shown))
-        return {port["id"] for port in ports if port["id"] in shown and port["status"] == "ACTIVE"}
+            except errors.PortNotFound:
+                found.add(port_id)
+        if shown:
+            ports = host.network.ports_of_server(admin_context(), PortOwner(instance.uuid, "", shown))
+            found |= shown - {port["id"] for port in ports if port["status"] != "ACTIVE"}
+        return found
 
     conf = host.conf
     timeout = conf.vif_plugging_timeout if conf.compute.live_migration_wait_for_vif_plug else 0
