@@ -99,7 +99,7 @@ def _activate_binding(services: AuditServices, *, port_id: str, host: str) -> No
 
 def _undo_announcement(services: AuditServices, *, port_id: str, host: str) -> None:
     ours = admin_context()
-    services.network.undo_announcement(ours, services.network.show_port(ours, port_id), host)
+    services.network.undo_announcement(ours, [services.network.show_port(ours, port_id)], host)
 
 
 def _create_binding(

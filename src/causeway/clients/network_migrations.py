@@ -7,8 +7,11 @@ Source: Neutron, ``migrating_to`` in ``neutron.agent.rpc`` and in the OVN mechan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
+from causeway import errors
 from causeway.clients.network_api import Json
 from causeway.clients.network_changes import PortChanges
 from causeway.context import RequestContext
@@ -20,17 +23,17 @@ MIGRATING_TO = "migrating_to"
 class PortMigrations(PortChanges):
     """The part of the network client that names the targets of live migrations."""
 
-    def announce_migration(self, context: RequestContext, port: Json, host: str) -> None:
-        """``port``: as it was read. Does nothing if the host is named already. Raises PortNotFound, Conflict."""
+    def announce_migration(self, context: RequestContext, ports: Iterable[Json], host: str) -> None:
+        """``ports``: as they were read. Ports that name the host already, or that are gone, are left. Raises Conflict."""
 
         def wanted(seen: Json) -> dict[str, Any] | None:
             profile = _profile(seen)
             return None if profile.get(MIGRATING_TO) == host else {"binding:profile": {**profile, MIGRATING_TO: host}}
 
-        self.change_port(context, port, wanted)
+        self._change_all(context, ports, wanted)
 
-    def undo_announcement(self, context: RequestContext, port: Json, host: str) -> None:
-        """Undoes `announce_migration`. Does nothing if the port names another host. Raises PortNotFound, Conflict."""
+    def undo_announcement(self, context: RequestContext, ports: Iterable[Json], host: str) -> None:
+        """Undoes `announce_migration`. Ports that name another host are left. Raises Conflict."""
 
         def wanted(seen: Json) -> dict[str, Any] | None:
             profile = _profile(seen)
@@ -38,7 +41,14 @@ class PortMigrations(PortChanges):
                 return None
             return {"binding:profile": without_migration(profile)}
 
-        self.change_port(context, port, wanted)
+        self._change_all(context, ports, wanted)
+
+    def _change_all(
+        self, context: RequestContext, ports: Iterable[Json], wanted: Callable[[Json], dict[str, Any] | None]
+    ) -> None:
+        for port in ports:
+            with suppress(errors.PortNotFound):
+                self.change_port(context, port, wanted)
 
 
 def without_migration(profile: dict[str, Any]) -> dict[str, Any]:

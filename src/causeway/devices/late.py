@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,14 +48,6 @@ def require_ended(run: ServerRun[Any]) -> Operation:
         raise errors.OperationUnderWay(f"Operation {other.id} ({other.recipe}) works on server {run.uuid}.")
     LOG.info("Another conductor took over operation %s; the calls that came too late are undone", saga.id)
     return journal.get(services.api, saga.id)
-
-
-def undo_announcements(run: ServerRun[Any], server: ServerNow, host: str) -> None:
-    """Deletes from the profiles of the server's ports that its guest is going to a host."""
-    network, instance = run.unguarded.network, server.instance
-    for port in network.ports_of_server(run.context, PortOwner.of(instance)) if instance.network_info else ():
-        with suppress(errors.PortNotFound):
-            network.undo_announcement(run.context, port, host)
 
 
 def server_now(run: ServerRun[Any]) -> ServerNow | None:
@@ -132,3 +123,9 @@ def delete_bindings(run: ServerRun[Any], server: ServerNow, hosts: Iterable[str]
     for host in set(hosts) - in_use:
         for vif in server.instance.network_info:
             run.unguarded.network.delete_binding(run.context, vif.id, host)
+
+
+def undo_announcements(run: ServerRun[Any], server: ServerNow, host: str) -> None:
+    """Deletes from the profiles of the server's ports that its guest is going to a host."""
+    ports = run.unguarded.network.ports_of_server(run.context, PortOwner.of(server.instance))
+    run.unguarded.network.undo_announcement(run.context, ports, host)

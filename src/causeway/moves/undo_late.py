@@ -38,9 +38,9 @@ def undo_late(run: Run) -> None:
     else:
         late.return_claim(run, server, memory.source_host, memory.source_node)
     if server is not None:
+        late.delete_bindings(run, server, [*memory.bound_hosts, *([memory.target_host] if memory.selection else [])])
         if run.move.recipe == operations.LIVE_MIGRATION and memory.selection is not None:
             late.undo_announcements(run, server, memory.target_host)
-        late.delete_bindings(run, server, [*memory.bound_hosts, *([memory.target_host] if memory.selection else [])])
     if memory.is_cross_cell:
         _delete_hidden_copy(run, server)
         for image_id in [*image_ids_of(run), *parts_of(run)]:

@@ -13,7 +13,7 @@ def announce(cloud: AuditedCloud, server: Any, host: str) -> str:
     """As a conductor does for a live migration, and dies. Returns the port's id."""
     (port,) = cloud.admin.network.ports(device_id=server.id)
     network, ours = cloud.parts.around.network, admin_context()
-    network.announce_migration(ours, network.show_port(ours, port.id), host)
+    network.announce_migration(ours, [network.show_port(ours, port.id)], host)
     return str(port.id)
 
 

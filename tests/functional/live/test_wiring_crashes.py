@@ -29,18 +29,8 @@ def _wired(request: pytest.FixtureRequest, cloud: LiveCloud, monkeypatch: pytest
     cloud.parts.devcloud.backends = {}
 
 
-@pytest.mark.parametrize("point", STEPS)
-def test_a_migration_completes_though_a_conductor_dies(
-    cloud: LiveCloud, dies_at: Callable[[str], None], point: str
-) -> None:
-    server, source, memory = crashes.with_memory(cloud)
-    dies_at(point)
-    assert cloud.migrate_live(server).status_code == 202
-    assert crashes.check(cloud, server, source, memory) == "completed"
-
-
-@pytest.mark.parametrize("point", ORDERS)
-def test_a_target_that_died_when_it_had_plugged_the_ports_is_asked_again(
+@pytest.mark.parametrize("point", [*STEPS, *ORDERS])
+def test_a_migration_completes_though_a_conductor_or_the_target_dies(
     cloud: LiveCloud, dies_at: Callable[[str], None], point: str
 ) -> None:
     server, source, memory = crashes.with_memory(cloud)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 import requests
@@ -36,8 +37,18 @@ COMPUTE_OWNER = "compute:"
 AfterCommit = list[Callable[[], None]]
 """Functions to call after the request's transaction."""
 
-Signature = tuple[str, str, str, str] | None
-"""Where a port is plugged: host, device, MAC, and the host that its guest is going to; None if it must not be plugged."""
+
+class Place(NamedTuple):
+    """Where a port is plugged. ``going_to``: the host that its guest is going to, or ""."""
+
+    host: str
+    device_id: str
+    mac_address: str
+    going_to: str
+
+
+Signature = Place | None
+"""None if a port must not be plugged."""
 
 MIGRATING_TO = "migrating_to"
 LOOK_AGAIN = 0.02
@@ -82,13 +93,9 @@ class Plugger:
             return None
         if not port.admin_state_up or not port.device_id:
             return None
-        is_switch = self._backend(active.host) is not Backend.BRIDGE
-        return (
-            active.host,
-            port.device_id,
-            port.mac_address,
-            str(active.profile.get(MIGRATING_TO, "")) if is_switch else "",
-        )
+        follows = self._backend(active.host) is not Backend.BRIDGE
+        going_to = str(active.profile.get(MIGRATING_TO, "")) if follows else ""
+        return Place(active.host, port.device_id, port.mac_address, going_to)
 
     def _backend(self, host: str) -> Backend:
         return self._switches.backends.get(host, Backend.BRIDGE)
@@ -97,16 +104,12 @@ class Plugger:
         """Unplugs and plugs a port according to its new state. Call it after a change of the port."""
         after_commit.append(self.notice_change)
         after = self.signature(port)
-        if after == before:
-            if after is not None and after[3]:
-                # An agent looks at a port that is updated once more.
-                again = after
-                after_commit.append(lambda: self._plug_later(port.id, again))
-            return
-        if port.status == "ACTIVE" and before is not None and self._backend(before[0]) is Backend.OVN:
-            self.notify(after_commit, port, "network-vif-unplugged")
-        port.status = "DOWN"
-        if after is not None:
+        if after != before:
+            if port.status == "ACTIVE" and before is not None and self._backend(before.host) is Backend.OVN:
+                self.notify(after_commit, port, "network-vif-unplugged")
+            port.status = "DOWN"
+        # An agent looks once more at a port that is updated while its guest is going elsewhere.
+        if after is not None and (after != before or after.going_to):
             port_id, wanted = port.id, after
             after_commit.append(lambda: self._plug_later(port_id, wanted))
 
@@ -188,15 +191,15 @@ class Plugger:
             if port is None or port.status == "ACTIVE" or wanted is None or self.signature(port) != wanted:
                 return
             # While the guest is going to another host, the port is wired there.
-            host = wanted[3] or wanted[0]
+            host = wanted.going_to or wanted.host
             backend = self._backend(host)
             if host in self._switches.unpluggable_hosts:
                 LOG.info("port %s stays DOWN: host %s is not to plug anything", port_id, host)
                 return
-            if (backend is Backend.OVN or wanted[3]) and not self._is_plugged(host, port_id):
+            if (backend is Backend.OVN or wanted.going_to) and not self._is_plugged(host, port_id):
                 self._schedule(LOOK_AGAIN, lambda: self._plug(port_id, wanted))
                 return
-            if backend is Backend.OVN or not wanted[3]:
+            if backend is Backend.OVN or not wanted.going_to:
                 port.status = "ACTIVE"
             event = _event(port, "network-vif-plugged")
         if event is not None:

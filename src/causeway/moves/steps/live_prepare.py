@@ -86,10 +86,7 @@ class PrepareTarget(Step):
             raise RuntimeError("the source was not asked")
         note_source_plugs(memory, run.source_instance().network_info)
         self._bind(run)
-        for port in _ports(run):
-            # A port that its user deleted meanwhile does not stop the migration.
-            with suppress(errors.PortNotFound):
-                run.services.network.announce_migration(run.context, port, host)
+        run.services.network.announce_migration(run.context, _ports(run), host)
         if run.is_repeated:
             _delete_orphaned_attachments(run)
         memory.live_devices = [self._attach(run, device, id) for device, id in volumes(run.source_devices())]
@@ -116,6 +113,7 @@ class PrepareTarget(Step):
         for vif in at_target(run, run.source_instance()).network_info:
             if vif.id in memory.port_ids:
                 continue
+            # A port that its user deleted meanwhile does not stop the migration.
             with suppress(errors.PortNotFound):
                 binding = run.services.network.create_binding(
                     run.context, vif.id, memory.target_host, vif.vnic_type, vif.profile
@@ -144,9 +142,7 @@ class PrepareTarget(Step):
             # The bindings first: to Neutron's agents, an inactive binding too means that a guest is going there.
             for vif in instance.network_info:
                 run.services.network.delete_binding(run.context, vif.id, memory.target_host)
-            for port in _ports(run):
-                with suppress(errors.PortNotFound):
-                    run.services.network.undo_announcement(run.context, port, memory.target_host)
+            run.services.network.undo_announcement(run.context, _ports(run), memory.target_host)
             for pair in memory.attachments:
                 if pair.target is not None:
                     run.services.volumes.delete_attachment(run.context, pair.target)
