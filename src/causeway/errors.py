@@ -526,6 +526,12 @@ class VifPluggingFailed(OperationFailed):
     code = "vif_plugging_failed"
 
 
+class PortsDown(OperationFailed):
+    """The guest is where it should be, and a port of it can't be reached. A warning: nothing is undone for it."""
+
+    code = "ports_down"
+
+
 class OperationUnderWay(OperationFailed):
     """The request waits until another operation on the same server ends."""
 

@@ -6,7 +6,7 @@ import itertools
 import logging
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -126,6 +126,13 @@ class Run(Generic[S, M]):
             event.result, event.details, event.traceback = "Success", None, None
         finally:
             event.finish_time = self.environment.clock.now()
+
+    def warn(self, name: str, host: str, failure: errors.CausewayError) -> None:
+        """Records what the present step could not do, and does not fail for: as a failed event, and as the step's error."""
+        with suppress(errors.CausewayError), self.event(name, host):
+            raise failure
+        if self.step is not None:
+            self.step.error = failure.to_wire()
 
     def _event(self, name: str, host: str) -> StepEvent:
         if self.step is None:

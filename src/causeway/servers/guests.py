@@ -15,6 +15,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.running.operation_run import OperationRun
+from causeway.servers.unplugged import warn_of_unplugged
 
 
 def require_host(run: OperationRun[Any], host: str) -> None:
@@ -70,6 +71,7 @@ def make_anew(
         power_on=power_on,
     )
     run.transferred(guest.bytes_done)
+    warn_of_unplugged(run, there.host or "", guest)
     return guest
 
 

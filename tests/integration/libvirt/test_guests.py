@@ -133,6 +133,31 @@ def test_spawn_waits_for_the_network_before_the_guest_runs(cloud: Cloud, network
     assert [*states, guest.driver.inspect(guest.uuid).power_state] == [None, PowerState.PAUSED, PowerState.RUNNING]
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+@pytest.mark.parametrize("how", ["started", "rebooted"])
+def test_a_guest_waits_for_its_ports_if_its_host_was_off(
+    cloud: Cloud, network: Net, monkeypatch: pytest.MonkeyPatch, how: str, is_gone: bool
+) -> None:
+    """What was plugged before is still wired, and nobody would say so once more."""
+    guest = cloud.guest(vifs=[network.port()])
+    guest.driver.spawn(guest.spec(guest.new_disk()))
+    monkeypatch.setattr("causeway.virt.libvirt.driver.is_gone", lambda _vif: is_gone)
+    states = []
+
+    @contextmanager
+    def plugged() -> Iterator[None]:
+        yield
+        states.append(guest.driver.inspect(guest.uuid).power_state)
+
+    if how == "started":
+        guest.driver.power_off(guest.uuid, 0)
+        guest.driver.power_on(guest.spec(), vifs_plugged=plugged)
+    else:
+        guest.driver.reboot(guest.spec(), hard=True, timeout=0, vifs_plugged=plugged)
+    assert states == ([PowerState.PAUSED] if is_gone else [])
+    assert guest.driver.inspect(guest.uuid).power_state is PowerState.RUNNING
+
+
 def test_failed_spawn_leaves_nothing_behind(cloud: Cloud, network: Net) -> None:
     guest = cloud.guest(vifs=[network.port()])
 

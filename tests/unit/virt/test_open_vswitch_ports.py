@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import os_vif
@@ -9,6 +10,7 @@ import pytest
 from os_vif.objects import vif as os_vif_objects
 
 from causeway.model.network import Vif
+from causeway.virt.libvirt import network
 from causeway.virt.libvirt.network import Ports
 
 SERVER = "11111111-2222-3333-4444-555555555555"
@@ -70,3 +72,27 @@ def test_what_a_port_was_plugged_into_is_found_when_it_is_unplugged(monkeypatch:
         Ports(None).unplug(SERVER, vif)
     assert all(isinstance(port, os_vif_objects.VIFOpenVSwitch) for port in unplugged)
     assert all(port.port_profile.create_tap for port in unplugged)
+
+
+@pytest.mark.parametrize(
+    ("vif_type", "details", "there", "gone"),
+    [
+        ("ovs", {}, {"tap22222222-22"}, False),
+        ("ovs", {}, {"qbr22222222-22"}, True),
+        ("ovs", {"ovs_hybrid_plug": True}, {"qbr22222222-22"}, False),
+        ("ovs", {"ovs_hybrid_plug": True}, {"tap22222222-22"}, True),
+        ("bridge", {}, set(), False),
+        ("hw_veb", {}, set(), False),
+    ],
+)
+def test_a_port_is_gone_if_its_host_was_off(
+    monkeypatch: pytest.MonkeyPatch, vif_type: str, details: dict[str, Any], there: set[str], gone: bool
+) -> None:
+    def index(name: str) -> int:
+        if name not in there:
+            raise OSError
+        return 1
+
+    monkeypatch.setattr(socket, "if_nametoindex", index)
+    vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type=vif_type, details=details)
+    assert network.is_gone(vif) is gone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from causeway.compute.guests import guest
+from causeway.compute.guests import guest, plugging
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -34,7 +34,7 @@ def build(host: Host, context: RequestContext, instance: Instance, block_devices
         with guest.connected_volumes(host, context, block_devices) as volumes:
             power_state = host.driver.spawn(
                 guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
-                vifs_plugged=guest.plugging(host, watch, vifs),
+                vifs_plugged=plugging.before_start(host, watch, vifs),
             )
         return GuestOutcome(
             power_state,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -14,12 +14,10 @@ from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION
 from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.host import Host
-from causeway.compute.host.vif_events import Watch
-from causeway.context import RequestContext, admin_context
+from causeway.context import RequestContext
 from causeway.guest_data import config_drive
 from causeway.guest_data.facts import ServerFacts, host_name
 from causeway.hardware import port_devices
-from causeway.hardware.port_plugs import is_of_agent, is_wired_before_activation
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -152,54 +150,6 @@ def with_connections(host: Host, context: RequestContext, block_devices: list[Bl
                 device = dataclasses.replace(device, connection_info=attachment.connection_info or None)
         found.append(device)
     return found
-
-
-def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
-    """Returns a function that makes the context in which the driver waits for ports that are not plugged yet."""
-    waiting = [vif.id for vif in vifs if not vif.active]
-
-    def context() -> AbstractContextManager[None]:
-        return watch.plugged(
-            waiting, host.conf.vif_plugging_timeout, fatal=host.conf.vif_plugging_is_fatal, look=plugged_here
-        )
-
-    def plugged_here() -> set[str]:
-        ports = host.network.ports_of_server(admin_context(), PortOwner(watch.instance_uuid, "", frozenset(waiting)))
-        return {port["id"] for port in ports if port["status"] == "ACTIVE" and port.get("binding:host_id") == host.name}
-
-    return context
-
-
-def plugging_before_arrival(host: Host, watch: Watch, instance: Instance) -> AbstractContextManager[None]:
-    """A context in which the driver plugs the ports of a guest that will arrive live; at its end they are wired.
-
-    Only those are waited for of which the network service says so before the guest is here, and not those that were deleted
-    meanwhile. Raises VifPluggingFailed.
-    """
-    waiting = [vif for vif in instance.network_info if is_wired_before_activation(vif.vif_type, vif.details)]
-    # Neutron takes a port down when it learns where the guest is going. OVN's comes up when it is wired there, or at once if
-    # Neutron counts on no tap device (`ovs_create_tap`). One of agents stays down: only their message says that it is wired.
-    of_agents = [vif.id for vif in waiting if is_of_agent(vif.details)]
-    shown = frozenset(vif.id for vif in waiting).difference(of_agents)
-
-    def look() -> set[str]:
-        found = set()
-        for port_id in of_agents:
-            # The message may be lost, or have come before this order was given again. The agent looks at a port that is updated
-            # once more, and says again that it is wired.
-            try:
-                host.network.update_port(admin_context(), port_id, {"device_owner": owner_of(instance)})
-            except errors.PortNotFound:
-                found.add(port_id)
-        if shown:
-            ports = host.network.ports_of_server(admin_context(), PortOwner(instance.uuid, "", shown))
-            found |= shown - {port["id"] for port in ports if port["status"] != "ACTIVE"}
-        return found
-
-    conf = host.conf
-    timeout = conf.vif_plugging_timeout if conf.compute.live_migration_wait_for_vif_plug else 0
-    names = [vif.id for vif in waiting]
-    return watch.plugged(names, timeout, fatal=conf.vif_plugging_is_fatal, look=look, shown=shown)
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute.guests import guest, rescue
+from causeway.compute.guests import guest, plugging, rescue
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -15,11 +15,15 @@ from causeway.virt.driver import GuestFacts
 
 def start(host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]) -> GuestOutcome:
     """Starts a guest. The caller holds its lock."""
-    vifs = guest.refreshed_ports(host, context, instance)
-    with guest.connected_volumes(host, context, block_devices) as volumes:
-        power_state = host.driver.power_on(
-            guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance))
-        )
+    with host.vif_events.watch(instance.uuid) as watch:
+        vifs = guest.refreshed_ports(host, context, instance)
+        with guest.connected_volumes(host, context, block_devices) as volumes:
+            power_state = host.driver.power_on(
+                guest.spec_of(
+                    host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance)
+                ),
+                vifs_plugged=plugging.anew(watch, vifs),
+            )
     rescue.discard_stale(host, instance)
     return guest.outcome_of(instance, power_state, vifs, volumes)
 
@@ -50,7 +54,7 @@ class PowerEndpoint:
         self, context: RequestContext, *, instance: Instance, block_devices: list[BlockDevice], hard: bool
     ) -> PowerState:
         host = self._host
-        with host.lock(instance.uuid):
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
             guest.refuse_late_start(host, context, instance)
             vifs = guest.refreshed_ports(host, context, instance) if hard else instance.network_info
             with guest.connected_volumes(host, context, block_devices) as volumes:
@@ -60,6 +64,7 @@ class PowerEndpoint:
                     ),
                     hard=hard,
                     timeout=host.shutdown_timeout(instance),
+                    vifs_plugged=plugging.anew(watch, vifs),
                 )
             rescue.discard_stale(host, instance)
             return power_state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from causeway.compute.guests import guest
+from causeway.compute.guests import guest, plugging
 from causeway.compute.guests.build import claimed
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -51,7 +51,7 @@ def rebuild(
                         root_disk=root_disk,
                         power_on=power_on,
                     ),
-                    vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
+                    vifs_plugged=plugging.before_start(host, watch, vifs if power_on else []),
                 )
         finally:
             host.image_cache.discard_received(instance.uuid)

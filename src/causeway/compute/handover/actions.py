@@ -9,14 +9,13 @@ from pathlib import Path
 
 from causeway import errors
 from causeway.compute.disks.wanted_disks import local_disks
-from causeway.compute.guests import guest
+from causeway.compute.guests import guest, plugging
 from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, OperationToken
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk
@@ -148,11 +147,11 @@ def make_guest(
                 if operation_id is not None:
                     adopt_completed(host, spec, operation_id)
                 power_state = host.driver.spawn(
-                    spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
+                    spec, vifs_plugged=plugging.before_start(host, watch, vifs if power_on else [])
                 )
         finally:
             host.image_cache.discard_received(instance.uuid)
-    return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
+    return GuestOutcome(power_state, plugging.as_plugged(watch, vifs, power_on), volumes)
 
 
 def adopt_completed(host: Host, spec: GuestSpec, operation_id: str) -> None:
@@ -176,7 +175,7 @@ def complete_running_guest(
     vifs = guest.take_over_ports(host, context, instance)
     with guest.connected_volumes(host, context, block_devices) as volumes:
         host.image_cache.discard_received(instance.uuid)
-    return GuestOutcome(PowerState.RUNNING, vifs, volumes)
+    return GuestOutcome(PowerState.RUNNING, plugging.not_awaited(vifs), volumes)
 
 
 def restore_from_stashed_disks(
@@ -191,13 +190,15 @@ def restore_from_stashed_disks(
         if facts.power_state is PowerState.RUNNING:
             # The guest never stopped, or an earlier attempt restored it without completing its volumes.
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                return GuestOutcome(PowerState.RUNNING, vifs, volumes)
+                return GuestOutcome(PowerState.RUNNING, plugging.not_awaited(vifs), volumes)
         if facts.power_state is None or not facts.has_disks:
             host.driver.restore_stashed_disks(instance.uuid)
         with guest.connected_volumes(host, context, block_devices) as volumes:
             spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
-            power_state = host.driver.spawn(spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else []))
-    return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
+            power_state = host.driver.spawn(
+                spec, vifs_plugged=plugging.before_start(host, watch, vifs if power_on else [])
+            )
+    return GuestOutcome(power_state, plugging.as_plugged(watch, vifs, power_on), volumes)
 
 
 def destroy_with_disks(
@@ -253,9 +254,3 @@ def delete_stashed_disks(host: Host, token: OperationToken, instance: Instance) 
 def wanted_disks(host: Host, block_devices: list[BlockDevice]) -> list[LocalDisk]:
     """Returns the local disks of the new guest without its root disk; they have no content yet."""
     return local_disks(host.conf, block_devices)
-
-
-def plugged(vif: Vif, power_on: bool) -> Vif:
-    """The port of a new guest."""
-    # The spawn waited for every port that was not active when it began.
-    return dataclasses.replace(vif, active=vif.active or power_on)

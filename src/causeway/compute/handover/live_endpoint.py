@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import msgspec
 
 from causeway import errors
-from causeway.compute.guests import guest
+from causeway.compute.guests import guest, plugging
 from causeway.compute.handover import actions
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
@@ -256,7 +256,7 @@ class LiveEndpoint:
             spec = guest.spec_of(
                 host, instance, instance.network_info, volumes, block_devices=block_devices, root_disk=root_disk
             )
-            with guest.plugging_before_arrival(host, watch, instance):
+            with plugging.before_arrival(host, watch, instance):
                 return host.driver.prepare_live_target(spec, source)
 
     @fenced
@@ -269,7 +269,7 @@ class LiveEndpoint:
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
         host = self.host
-        with host.lock(instance.uuid):
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
             vifs = guest.take_over_ports(host, context, instance)
             claimed = host.claims.use(instance, token.migration_uuid)
             for device in guest.volumes_of(block_devices):
@@ -284,6 +284,7 @@ class LiveEndpoint:
             if facts.power_state is PowerState.RUNNING:
                 # It stood still for the end of its way; an emulated guest, for all of it.
                 host.driver.set_clock(instance.uuid)
+            vifs = plugging.after_arrival(host, watch, vifs)
         return GuestOutcome(
             facts.power_state,
             vifs,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from causeway import errors
-from causeway.compute.guests import guest
+from causeway.compute.guests import guest, plugging
 from causeway.compute.handover import actions, disk_transfer
 from causeway.compute.handover.handed_over import HandedOver, discard_rounds, end_transfer
 from causeway.compute.handover.verify import require_disks
@@ -227,10 +227,10 @@ def _make(
                 if is_suspended:
                     host.driver.define_suspended(spec)
                 else:
-                    host.driver.wake(spec, vifs_plugged=guest.plugging(host, watch, vifs))
+                    host.driver.wake(spec, vifs_plugged=plugging.before_start(host, watch, vifs))
         finally:
             host.image_cache.discard_received(instance.uuid)
-    ports = [actions.plugged(vif, power_on=not is_suspended) for vif in vifs]
+    ports = plugging.as_plugged(watch, vifs, not is_suspended)
     return GuestOutcome(_power_state_between(is_suspended), ports, volumes)
 
 

@@ -31,6 +31,8 @@ class Watch:
         self._changed = threading.Condition()
         self._plugged: dict[str, str] = {}
         self._closed = False
+        #: ports for which a wait ended, and which were not plugged
+        self.unplugged: frozenset[str] = frozenset()
 
     def close(self) -> None:
         """Ends all waits."""
@@ -60,7 +62,7 @@ class Watch:
         ``look`` is believed, because their events may have come before the watch, or may be late ones of an earlier plug.
 
         Raises VifPluggingFailed if a port was not plugged in time, or could not be. If not ``fatal``, the guest continues without
-        the port.
+        the port, which is in `unplugged` then.
         """
         yield
         wanted = set(ports)
@@ -80,6 +82,7 @@ class Watch:
             failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == FAILED)
             if missing and self._closed:
                 raise errors.Interrupted(f"The host was stopped while it waited for port {', '.join(missing)}.")
+        self.unplugged = frozenset([*missing, *failed])
         if fatal and missing:
             raise errors.VifPluggingFailed(
                 f"The network service did not plug port {', '.join(missing)} of server {self.instance_uuid} "

@@ -21,6 +21,7 @@ from causeway.moves.steps.direct import send_offered
 from causeway.moves.steps.hand_over import place_after_handing_over
 from causeway.moves.steps.records import target_devices
 from causeway.moves.steps.reservations import volumes
+from causeway.servers.unplugged import warn_of_unplugged
 
 
 class FinishAtTarget(Step):
@@ -93,6 +94,7 @@ class FinishAtTarget(Step):
                 ),
             )
         run.transferred(memory.guest.bytes_done)
+        warn_of_unplugged(run, memory.target_host, memory.guest)
 
     def _make_from_disks(self, run: Run, instance: Instance) -> GuestOutcome:
         """Has the target make the guest from disks that it fetches from the source or downloads as images."""

@@ -21,6 +21,7 @@ from causeway.moves.steps.dead_source import restore_records_only
 from causeway.moves.steps.direct import is_direct, require_own_address
 from causeway.moves.steps.images import KEPT, delete_incomplete_images, image_ids_of, make_images
 from causeway.moves.steps.reservations import reserve_once, volumes
+from causeway.servers.unplugged import warn_of_unplugged
 from causeway.store.cell import block_devices, instances
 
 LOG = logging.getLogger(__name__)
@@ -166,6 +167,7 @@ class HandOver(Step):
             return
         with self.undo_event.during(run, memory.source_host), answering(run, at_source):
             guest = self._restore_guest(run)
+        warn_of_unplugged(run, memory.source_host, guest)
         # In an earlier attempt the host may have been fenced.
         memory.source_is_dead = False
         with run.source_database.write() as connection:

@@ -29,6 +29,7 @@ from causeway.moves.steps.live_prepare import OF_THE_TARGET, at_target, devices_
 from causeway.moves.steps.near_live import EndNearLiveMigration
 from causeway.moves.steps.records import SwitchInstanceMapping
 from causeway.sagas.journal import Write
+from causeway.servers.unplugged import warn_of_unplugged
 from causeway.store.api import mappings
 from causeway.store.cell import instances
 
@@ -79,6 +80,7 @@ class ArriveAtTarget(Step):
             memory.guest = guest = run.target_computes.post_live_migration_at_destination(
                 run.context, host, token=run.token(self.name), instance=arrived, block_devices=devices
             )
+        warn_of_unplugged(run, host, guest)
         with run.target_database.write() as connection:
             device_records.save_connections_in(connection, guest)
             instances.update_in(

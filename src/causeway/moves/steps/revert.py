@@ -30,6 +30,7 @@ from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
 from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve, volumes
 from causeway.sagas.journal import Write
+from causeway.servers.unplugged import warn_of_unplugged
 from causeway.store.api import journal, mappings
 from causeway.store.cell import block_devices, copies, instances
 
@@ -321,6 +322,7 @@ class RestoreAtSource(Step):
             return
         with events.RESTORE_AT_SOURCE.during(run, memory.source_host), answering(run, at_source):
             memory.guest = self._restore_guest(run)
+        warn_of_unplugged(run, memory.source_host, memory.guest)
         # In an earlier attempt the source may have been fenced.
         memory.source_is_dead = False
         with run.source_database.write() as connection:

@@ -33,11 +33,14 @@ class GuestMethods(ABC):
         """
 
     @abstractmethod
-    def power_on(self, spec: GuestSpec) -> PowerState:
+    def power_on(
+        self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> PowerState:
         """Defines the guest again from ``spec`` (without ``root_disk``) and starts it from the disks that are on the host.
 
         Makes ephemeral disks and swap that do not exist. With ``spec.rescue`` the guest boots its rescue disk, which must
-        exist.
+        exist. ``vifs_plugged``: as for `spawn`, if what its ports were plugged with is gone, as after the host was off. Ports
+        that stayed plugged are not plugged a second time, so nobody would say so.
         """
 
     @abstractmethod
@@ -45,10 +48,17 @@ class GuestMethods(ABC):
         """Asks the guest to shut down, waits up to ``timeout`` seconds, then cuts its power. 0 cuts it at once."""
 
     @abstractmethod
-    def reboot(self, spec: GuestSpec, *, hard: bool, timeout: float) -> PowerState:
+    def reboot(
+        self,
+        spec: GuestSpec,
+        *,
+        hard: bool,
+        timeout: float,
+        vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> PowerState:
         """Shuts the guest down and starts it again. ``hard``: cuts its power and defines it again from ``spec``.
 
-        ``timeout``: seconds for the guest to shut down, unless ``hard``.
+        ``timeout``: seconds for the guest to shut down, unless ``hard``. ``vifs_plugged``: as for `power_on`.
         """
 
     @abstractmethod

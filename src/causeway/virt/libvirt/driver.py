@@ -52,7 +52,7 @@ from causeway.virt.libvirt.guest_xml.smbios import Serial, host_serial
 from causeway.virt.libvirt.live import dirty_memory, live_target
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
-from causeway.virt.libvirt.network import NetworkAgent, Ports
+from causeway.virt.libvirt.network import NetworkAgent, Ports, is_gone
 from causeway.virt.libvirt.port_devices import device_of_port
 from causeway.virt.libvirt.storage import backups, blank_disks, copies, rescue, rounds, saved_memory
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
@@ -228,7 +228,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             self._make_root(spec, undo)
             return self._start(spec, undo, vifs_plugged or nothing_to_wait_for)
 
-    def power_on(self, spec: GuestSpec) -> PowerState:
+    def power_on(
+        self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> PowerState:
         uuid = spec.instance.uuid
         power.check_not_in_transit(self._connection, uuid)
         state = power.state(self._connection, uuid)
@@ -237,21 +239,29 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         if state in (PowerState.RUNNING, PowerState.PAUSED):
             return PowerState.RUNNING
         self._disks.make_folder(uuid)
+        waits = vifs_plugged if any(map(is_gone, spec.vifs)) else None
         with undone_on_failure() as undo:
-            return self._start(spec, undo, nothing_to_wait_for)
+            return self._start(spec, undo, waits or nothing_to_wait_for)
 
     def power_off(self, uuid: str, timeout: float) -> None:
         if power.state(self._connection, uuid) is None:
             raise GuestFailed(f"There is no guest of server {uuid} on this host.")
         power.shut_down(self._connection, uuid, timeout)
 
-    def reboot(self, spec: GuestSpec, *, hard: bool, timeout: float) -> PowerState:
+    def reboot(
+        self,
+        spec: GuestSpec,
+        *,
+        hard: bool,
+        timeout: float,
+        vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> PowerState:
         uuid = spec.instance.uuid
         was_here = power.state(self._connection, uuid) is not None
         power.shut_down(self._connection, uuid, 0 if hard else timeout)
         if was_here and power.state(self._connection, uuid) is None:
             raise GuestFailed(f"The guest of server {uuid} went to another host meanwhile.")
-        return self.power_on(spec)
+        return self.power_on(spec, vifs_plugged=vifs_plugged)
 
     def pause(self, uuid: str) -> None:
         power.stop_processors(self._connection, uuid)

@@ -10,6 +10,7 @@ agent, or ovn-controller) begins before the guest boots, or before its memory tr
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -82,6 +83,24 @@ class Ports:
         except (os_vif_exception.ExceptionBase, OSError) as error:
             what = "plugged" if plug else "unplugged"
             raise GuestFailed(f"Port {vif.id} could not be {what}.", details=str(error)) from error
+
+
+def is_gone(vif: Vif) -> bool:
+    """Whether a port of Open vSwitch is not plugged any more, because its host was off: its devices live in memory only."""
+    match plug_of(vif.vif_type, vif.details):
+        case Plug.SWITCH:
+            return not _exists(vif.devname)
+        case Plug.HYBRID:
+            return not _exists(bridge_of_hybrid(vif.id))
+    return False
+
+
+def _exists(device: str) -> bool:
+    try:
+        socket.if_nametoindex(device)
+    except OSError:
+        return False
+    return True
 
 
 def _in_switch(vif: Vif, *, has_queues: bool) -> os_vif_objects.VIFOpenVSwitch:

@@ -47,7 +47,12 @@ class PowerDriver(SimulatedBase, ABC):
                 firmware.take(self.files.disks(uuid), spec)
                 return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
 
-    def power_on(self, spec: virt.GuestSpec) -> PowerState:
+    def power_on(
+        self,
+        spec: virt.GuestSpec,
+        *,
+        vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None,  # noqa: ARG002 (its ports stay plugged)
+    ) -> PowerState:
         uuid = spec.instance.uuid
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
@@ -67,7 +72,14 @@ class PowerDriver(SimulatedBase, ABC):
                 guest.power_state, guest.going_to, guest.was = PowerState.SHUTDOWN, None, None
                 self.files.save(guest)
 
-    def reboot(self, spec: virt.GuestSpec, *, hard: bool, timeout: float) -> PowerState:  # noqa: ARG002
+    def reboot(
+        self,
+        spec: virt.GuestSpec,
+        *,
+        hard: bool,
+        timeout: float,  # noqa: ARG002
+        vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None,  # noqa: ARG002
+    ) -> PowerState:
         uuid = spec.instance.uuid
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
