@@ -23,13 +23,16 @@ from typing import Any
 Verdict = str | None
 
 _HYBRID = "ovs_hybrid_plug"
+_SOCKET, _MODE, _OF_SWITCH = "vhostuser_socket", "vhostuser_mode", "vhostuser_ovs_plug"
 
 # What hosts read of the network beside a port's binding. It is the same on all hosts.
 OF_NETWORK = frozenset({"segmentation_id", "network_type", "physical_network"})
 
 _BRIDGE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+# Neutron names the socket after the port. The whole is at most as long as the path of a socket can be.
+_SOCKET_PATH = re.compile(r"(?=.{1,100}\Z)(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+/vhu[0-9a-f-]{11}")
 # Nova's names of what a host of ours can plug; "tap" is only a device that something else connects.
-PLUGGED = frozenset({"ovs", "bridge", "tap", "hw_veb", "hostdev_physical"})
+PLUGGED = frozenset({"ovs", "bridge", "tap", "vhostuser", "hw_veb", "hostdev_physical"})
 # Bound to no host, or not yet.
 UNBOUND = frozenset({None, "", "unbound"})
 
@@ -58,6 +61,14 @@ def _bridge_name(value: Any) -> Verdict:
     return None if value is None or _BRIDGE.fullmatch(str(value)) else "it is no name of a bridge"
 
 
+def _socket_path(value: Any) -> Verdict:
+    return None if _SOCKET_PATH.fullmatch(str(value)) else "it is no path of a port's socket"
+
+
+def _socket_mode(value: Any) -> Verdict:
+    return None if value in ("client", "server") else "it is neither 'client' nor 'server'"
+
+
 def _never(_value: Any) -> Verdict:
     return "hosts can't do that"
 
@@ -78,9 +89,10 @@ DETAILS: dict[str, Callable[[Any], Verdict]] = {
     _HYBRID: _obeyed,
     # Hosts always make the tap device before the guest (`Plug.SWITCH`).
     "ovs_create_tap": _obeyed,
-    "vhostuser_mode": _never,
-    "vhostuser_socket": _never,
-    "vhostuser_ovs_plug": _only_if_false,
+    # A socket of Open vSwitch with DPDK (`Plug.SOCKET`).
+    _MODE: _socket_mode,
+    _SOCKET: _socket_path,
+    _OF_SWITCH: _obeyed,
     "vhostuser_vrouter_plug": _only_if_false,
     "vhostuser_fp_plug": _only_if_false,
     "macvtap_source": _never,
@@ -98,6 +110,8 @@ class Plug(StrEnum):
     SWITCH = "switch"
     #: libvirt puts the tap device into a bridge of the port's own, which a pair of devices joins with Open vSwitch
     HYBRID = "hybrid"
+    #: the hypervisor and Open vSwitch with DPDK share the guest's memory, and find one another at a socket
+    SOCKET = "socket"
     #: something else connects the tap device
     TAP = "tap"
 
@@ -109,6 +123,8 @@ def plug_of(vif_type: str | None, details: Mapping[str, Any]) -> Plug | None:
             return Plug.HYBRID if details.get(_HYBRID) else Plug.SWITCH
         case "bridge":
             return Plug.BRIDGE
+        case "vhostuser":
+            return Plug.SOCKET
         case "tap":
             return Plug.TAP
     return None
@@ -120,7 +136,7 @@ def is_wired_before_activation(vif_type: str | None, details: Mapping[str, Any])
     OVN and Open vSwitch's agents do if the port's profile names the host (`causeway.clients.network_migrations`). Other ports
     are wired when their binding is activated.
     """
-    return plug_of(vif_type, details) in (Plug.SWITCH, Plug.HYBRID)
+    return plug_of(vif_type, details) in (Plug.SWITCH, Plug.HYBRID, Plug.SOCKET)
 
 
 def is_of_agent(details: Mapping[str, Any]) -> bool:
@@ -141,6 +157,15 @@ def refusal_of(vif_type: str | None, details: Mapping[str, Any]) -> str | None:
         return f"binding:vif_type is '{vif_type}'; hosts plug {', '.join(sorted(PLUGGED))}"
     if details.get(_HYBRID) and vif_type != "ovs":
         return f"binding:vif_details has {_HYBRID}, which only ports of type 'ovs' can have, and binding:vif_type is '{vif_type}'"
+    is_socket = plug_of(vif_type, details) is Plug.SOCKET
+    for key in (_SOCKET, _MODE, _OF_SWITCH):
+        if bool(details.get(key)) is not is_socket:
+            has = (
+                f"lacks {key}, which hosts need"
+                if is_socket
+                else f"has {key}, which only ports of type 'vhostuser' can have"
+            )
+            return f"binding:vif_details {has}; binding:vif_type is '{vif_type}'"
     for key, value in details.items():
         reason = DETAILS.get(key, _describes)(value)
         if reason is not None:

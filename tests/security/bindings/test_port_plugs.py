@@ -26,6 +26,12 @@ OVS = {
     "bridge_name": "br-int",
     "bound_drivers": {"0": "openvswitch"},
 }
+DPDK = {
+    **OVS,
+    "vhostuser_mode": "server",
+    "vhostuser_ovs_plug": True,
+    "vhostuser_socket": "/var/run/openvswitch/vhu22222222-22",
+}
 HYBRID = {**OVS, "ovs_hybrid_plug": True}
 
 
@@ -42,6 +48,7 @@ def test_every_key_of_neutrons_drivers_has_a_row() -> None:
         ("ovs", {"port_filter": True, "connectivity": "l2", "bound_drivers": {"0": "ovn"}, "bridge_name": "br-int"}),
         ("ovs", {"port_filter": True, "connectivity": "l2", "ovs_create_tap": True, "datapath_type": "netdev"}),
         ("bridge", {"bridge_name": "brq1234", "port_filter": True}),
+        ("vhostuser", DPDK),
         ("hw_veb", {"port_filter": False, "connectivity": "l2", "vlan": "7"}),
         ("hostdev_physical", {"vlan": "7"}),
         ("unbound", {}),
@@ -58,8 +65,16 @@ def test_bindings_that_hosts_plug_are_not_refused(vif_type: str | None, details:
     [
         ("bridge", HYBRID, "ovs_hybrid_plug"),
         ("tap", HYBRID, "ovs_hybrid_plug"),
-        ("vhostuser", {}, "vhostuser"),
-        ("ovs", {"vhostuser_socket": "/run/x"}, "vhostuser_socket"),
+        ("vhostuser", {}, "vhostuser_socket"),
+        ("vhostuser", {**DPDK, "vhostuser_ovs_plug": False}, "vhostuser_ovs_plug"),
+        ("vhostuser", {**DPDK, "vhostuser_fp_plug": True}, "vhostuser_fp_plug"),
+        ("vhostuser", {**DPDK, "vhostuser_mode": "both"}, "vhostuser_mode"),
+        ("vhostuser", {**DPDK, "vhostuser_socket": "/run/x"}, "vhostuser_socket"),
+        ("vhostuser", {**DPDK, "vhostuser_socket": "/run/../etc/vhu22222222-22"}, "vhostuser_socket"),
+        ("vhostuser", {**DPDK, "vhostuser_socket": f"/{'x' * 90}/vhu22222222-22"}, "vhostuser_socket"),
+        ("vhostuser", {**DPDK, "vhostuser_socket": "/run/vhu22222222-22\n"}, "vhostuser_socket"),
+        ("vhostuser", {**DPDK, "ovs_hybrid_plug": True}, "ovs_hybrid_plug"),
+        ("ovs", {"vhostuser_socket": "/run/vhu22222222-22"}, "vhostuser_socket"),
         ("ovs", {"vhostuser_mode": "client"}, "vhostuser_mode"),
         ("macvtap", {"macvtap_source": "eth0"}, "macvtap"),
         ("bridge", {"macvtap_source": "eth0"}, "macvtap_source"),

@@ -25,7 +25,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> Foreign:
         def connected(of_cloud: Any, port: Any, row: Any) -> None:
             connect(of_cloud, port, row)
             if row.host in hosts:
-                row.vif_type, row.vif_details = "vhostuser", {"port_filter": True}
+                row.vif_type, row.vif_details = "agilio_ovs", {"port_filter": True}
 
         monkeypatch.setattr(binding, "connect", connected)
 

@@ -13,6 +13,7 @@ from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.libvirt.guest_xml.definition_shape import check
 from causeway.virt.libvirt.guest_xml.domain_xml import domain_xml
 from causeway.virt.libvirt.guest_xml.processor import Processor
+from tests.security.bindings.sockets import port_at_socket
 from tests.security.definitions.guests import hardware, wanted
 from tests.security.definitions.test_foreign_definitions import with_device, with_part
 
@@ -34,6 +35,9 @@ OURS = {
         shared_cpus=[1, 2, 5],
         title="\u00dcber, \"quoted\" & 'named' <server>",
         vcpus=4,
+    ),
+    "with DPDK": dataclasses.replace(
+        hardware("q35"), numa_topology=InstanceNUMATopology(cells=[_CELL]), vifs=[port_at_socket()]
     ),
     "with SCSI": dataclasses.replace(hardware("q35"), devices=GuestDevices(cdrom_bus="scsi")),
     "without consoles": dataclasses.replace(hardware("i440fx"), serial_listen=None, vnc_listen=None),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 from causeway import durable
 from causeway.errors import GuestFailed
@@ -33,7 +34,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import agent, devices, diagnostics, power
+from causeway.virt.libvirt import agent, devices, diagnostics, power, vhost_user
 from causeway.virt.libvirt.capabilities import hardware, host, host_traits
 from causeway.virt.libvirt.capabilities.probe import decide_virt_type
 from causeway.virt.libvirt.connection import Connection
@@ -347,11 +348,14 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     # devices
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
+        xml = devices.asked(self._connection, uuid, str)
+        if xml is not None:
+            vhost_user.require_shared_memory(vif, ET.fromstring(xml))
         with undone_on_failure() as undo:
             self._ports.plug(uuid, vif)
             undo.callback(self._ports.unplug, uuid, vif)
-            model = devices.asked(self._connection, uuid, card_model)
-            devices.attach(self._connection, uuid, interface_xml(vif, model), lambda xml: device_of_port(xml, vif))
+            device = interface_xml(vif, card_model(xml) if xml is not None else None)
+            devices.attach(self._connection, uuid, device, lambda xml: device_of_port(xml, vif))
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:
         devices.detach(

@@ -14,6 +14,7 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 import os_vif
@@ -27,7 +28,7 @@ from causeway.errors import GuestFailed
 from causeway.hardware.port_devices import needs_device
 from causeway.hardware.port_plugs import Plug, bridge_of_hybrid, plug_of, refusal_of
 from causeway.model.network import Vif
-from causeway.virt.libvirt import port_devices
+from causeway.virt.libvirt import port_devices, vhost_user
 
 
 class NetworkAgent(Protocol):
@@ -58,12 +59,16 @@ class Ports:
                 self._agent.prepare(vif)
             case Plug.HYBRID:
                 self._call_os_vif(uuid, vif, partial(_hybrid, vif), plug=True)
+            case Plug.SOCKET:
+                self._call_os_vif(uuid, vif, partial(_at_socket, vif), plug=True)
             case Plug.SWITCH:
                 self._call_os_vif(uuid, vif, partial(_in_switch, vif, has_queues=has_queues), plug=True)
 
     def unplug(self, uuid: str, vif: Vif) -> None:
         if needs_device(vif.vnic_type):
             port_devices.unplug(vif)
+        elif vhost_user.is_at_socket(vif):
+            self._call_os_vif(uuid, vif, partial(_at_socket, vif), plug=False)
         elif vif.vif_type == "ovs":
             # Of a hybrid port, os-vif finds the bridge.
             self._call_os_vif(uuid, vif, partial(_in_switch, vif, has_queues=False), plug=False)
@@ -113,6 +118,13 @@ def _in_switch(vif: Vif, *, has_queues: bool) -> os_vif_objects.VIFOpenVSwitch:
 
 def _hybrid(vif: Vif) -> os_vif_objects.VIFBridge:
     return os_vif_objects.VIFBridge(vif_name=vif.devname, bridge_name=bridge_of_hybrid(vif.id), **_of_open_vswitch(vif))
+
+
+def _at_socket(vif: Vif) -> os_vif_objects.VIFVHostUser:
+    path = vhost_user.socket_of(vif)
+    return os_vif_objects.VIFVHostUser(
+        vif_name=PurePosixPath(path).name, path=path, mode=vhost_user.mode_of(vif), **_of_open_vswitch(vif)
+    )
 
 
 def _of_open_vswitch(vif: Vif, **profile: bool) -> dict[str, Any]:

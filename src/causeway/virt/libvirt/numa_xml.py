@@ -8,7 +8,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from causeway.hardware import cpus
-from causeway.model.numa import InstanceNUMATopology
+from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.model.pci import PciDevice
 
 _SMALL_PAGE_KIB = 4
@@ -16,11 +16,7 @@ _SMALL_PAGE_KIB = 4
 
 def add_tuning(domain: ET.Element, topology: InstanceNUMATopology) -> None:
     """Adds ``memoryBacking``, ``cputune`` and ``numatune``."""
-    huge = [
-        (number, cell.pagesize)
-        for number, cell in enumerate(topology.cells)
-        if cell.pagesize is not None and cell.pagesize > _SMALL_PAGE_KIB
-    ]
+    huge = [(number, cell.pagesize) for number, cell in enumerate(topology.cells) if _is_huge(cell)]
     if huge:
         backing = ET.SubElement(domain, "memoryBacking")
         pages = ET.SubElement(backing, "hugepages")
@@ -39,6 +35,10 @@ def add_tuning(domain: ET.Element, topology: InstanceNUMATopology) -> None:
         ET.SubElement(tune, "memnode", cellid=str(number), mode="strict", nodeset=str(cell.id))
 
 
+def _is_huge(cell: InstanceNUMACell) -> bool:
+    return cell.pagesize is not None and cell.pagesize > _SMALL_PAGE_KIB
+
+
 def _places(topology: InstanceNUMATopology) -> dict[int, list[int]]:
     """CPU of the guest -> the CPUs of the host that it may run on."""
     found: dict[int, list[int]] = {}
@@ -53,7 +53,7 @@ def add_cells(cpu: ET.Element, topology: InstanceNUMATopology) -> None:
     """Adds the cells that the guest sees. They are numbered from 0, whatever the numbers of the host's cells are."""
     numa = ET.SubElement(cpu, "numa")
     for number, cell in enumerate(topology.cells):
-        ET.SubElement(
+        shown = ET.SubElement(
             numa,
             "cell",
             id=str(number),
@@ -61,6 +61,9 @@ def add_cells(cpu: ET.Element, topology: InstanceNUMATopology) -> None:
             memory=str(cell.memory * 1024),
             unit="KiB",
         )
+        if _is_huge(cell):
+            # A port of Open vSwitch with DPDK may be attached later.
+            shown.set("memAccess", "shared")
 
 
 def hostdev(device: PciDevice) -> ET.Element:

@@ -14,7 +14,7 @@ from causeway.hardware.port_plugs import Plug, bridge_of_hybrid, plug_of
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
-from causeway.virt.libvirt import numa_xml, port_devices
+from causeway.virt.libvirt import numa_xml, port_devices, vhost_user
 from causeway.virt.libvirt.guest_xml import guest_device_xml, smbios
 from causeway.virt.libvirt.guest_xml.machine import is_q35
 from causeway.virt.libvirt.guest_xml.processor import Processor
@@ -126,6 +126,7 @@ def domain_xml(guest: GuestHardware) -> str:
     if guest.config_drive is not None:
         devices.append(_config_drive(guest, guest.config_drive))
     for vif in guest.vifs:
+        vhost_user.require_shared_memory(vif, domain)
         devices.append(_interface(vif, guest.devices.vif_model, guest.devices.queues(guest.vcpus)))
     for device in guest.pci_devices:
         devices.append(numa_xml.hostdev(device))
@@ -272,6 +273,8 @@ def _interface(vif: Vif, model: str | None, queues: int) -> ET.Element:
     if port_devices.is_device(vif):
         return port_devices.element(vif)
     plug = plug_of(vif.vif_type, vif.details)
+    if plug is Plug.SOCKET:
+        return vhost_user.interface(vif, min(queues, _MOST_QUEUES))
     if plug in (Plug.TAP, Plug.SWITCH):
         element = ET.Element("interface", type="ethernet")
     elif plug in (Plug.BRIDGE, Plug.HYBRID):
