@@ -7,6 +7,7 @@ from typing import Any
 from causeway.model.network import Vif
 
 PORT = "22222222-2222-3333-4444-555555555555"
+NETWORK = "33333333-2222-3333-4444-555555555555"
 
 
 def port_at_socket(**details: Any) -> Vif:
@@ -20,4 +21,4 @@ def port_at_socket(**details: Any) -> Vif:
         "vhostuser_ovs_plug": True,
         "vhostuser_socket": "/var/run/openvswitch/vhu22222222-22",
     }
-    return Vif(PORT, "fa:16:3e:00:00:01", "network", vif_type="vhostuser", details=usual | details)
+    return Vif(PORT, "fa:16:3e:00:00:01", NETWORK, vif_type="vhostuser", details=usual | details)
