@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import threading
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from causeway import errors
+from causeway.compute.guests import build
 from causeway.compute.host import Host
 from causeway.compute.upkeep import missed_orders
 from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint, catch_up
@@ -18,6 +20,7 @@ from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
+from causeway.model.network import Vif
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestFacts
 
@@ -119,6 +122,20 @@ def test_a_guest_that_is_only_to_be_off_keeps_all_it_has() -> None:
         "paused": PowerState.SHUTDOWN,
         "suspended": PowerState.SUSPENDED,
     }
+
+
+def test_ports_leave_a_host_that_was_off_but_devices_of_another_host_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+    monkeypatch.setattr(
+        build, "destroy", lambda _host, gone, _devices: left.extend(vif.id for vif in gone.network_info)
+    )
+    vifs = [
+        Vif("plain", "fa:16:3e:00:00:01", "network", vif_type="ovs"),
+        Vif("device", "fa:16:3e:00:00:02", "network", vif_type="hw_veb", vnic_type="direct"),
+    ]
+    order = MissedOrder("one", Missed.DESTROY, replace(server("one"), network_info=vifs))
+    assert endpoint_of(Driver({}, KeyError())).carry_out_missed(RequestContext(), orders=[order]) == ["one"]
+    assert left == ["plain"]
 
 
 def test_what_was_done_and_can_not_be_said_keeps_no_host_from_starting() -> None:

@@ -19,6 +19,7 @@ from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.context import RequestContext, admin_context
+from causeway.hardware.port_devices import needs_device
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.states import PowerState
 
@@ -68,8 +69,9 @@ class MissedOrdersEndpoint:
             self._stop(instance.uuid)
             return
         if what is Missed.DESTROY:
-            # The server's ports may be in use elsewhere.
-            gone = dataclasses.replace(instance, network_info=[])
+            # The ports may be in use elsewhere, with devices of another host. What this host's switch has of them goes.
+            here = [vif for vif in instance.network_info if not needs_device(vif.vnic_type)]
+            gone = dataclasses.replace(instance, network_info=here)
             connected = [device for device in devices if device.connection_info is not None]
             if token is None:
                 build.destroy(self._host, gone, connected)

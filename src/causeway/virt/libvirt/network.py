@@ -30,6 +30,9 @@ from causeway.hardware.port_plugs import Plug, bridge_of_hybrid, plug_of, refusa
 from causeway.model.network import Vif
 from causeway.virt.libvirt import port_devices, vhost_user
 
+# How the names of bridges begin that Neutron's agent makes for trunks.
+_OF_TRUNK = "tbr-"
+
 
 class NetworkAgent(Protocol):
     """Makes what a port is plugged into on this host. Raises `GuestFailed`."""
@@ -68,10 +71,13 @@ class Ports:
         if needs_device(vif.vnic_type):
             port_devices.unplug(vif)
         elif vhost_user.is_at_socket(vif):
-            self._call_os_vif(uuid, vif, partial(_at_socket, vif), plug=False)
+            self._call_os_vif(uuid, vif, partial(_at_socket, vif, bridge=_left(vif)), plug=False)
         elif vif.vif_type == "ovs":
             # Of a hybrid port, os-vif finds the bridge.
-            self._call_os_vif(uuid, vif, partial(_in_switch, vif, has_queues=False), plug=False)
+            self._call_os_vif(uuid, vif, partial(_in_switch, vif, bridge=_left(vif)), plug=False)
+            if plug_of(vif.vif_type, vif.details) is Plug.HYBRID:
+                # A host that was off has no such bridge, but its switch has noted the port.
+                self._call_os_vif(uuid, vif, partial(_hybrid, vif, bridge=_left(vif)), plug=False)
 
     def _call_os_vif(self, uuid: str, vif: Vif, make: Callable[[], os_vif_objects.VIFBase], *, plug: bool) -> None:
         """``make``: makes the object for os-vif, whose classes are there only when os-vif was initialized."""
@@ -108,34 +114,39 @@ def _exists(device: str) -> bool:
     return True
 
 
-def _in_switch(vif: Vif, *, has_queues: bool) -> os_vif_objects.VIFOpenVSwitch:
+def _in_switch(vif: Vif, *, has_queues: bool = False, bridge: str | None = None) -> os_vif_objects.VIFOpenVSwitch:
     return os_vif_objects.VIFOpenVSwitch(
         vif_name=vif.devname,
         bridge_name=_bridge(vif),
-        **_of_open_vswitch(vif, create_port=True, create_tap=True, multiqueue=has_queues),
+        **_of_open_vswitch(vif, bridge, create_port=True, create_tap=True, multiqueue=has_queues),
     )
 
 
-def _hybrid(vif: Vif) -> os_vif_objects.VIFBridge:
-    return os_vif_objects.VIFBridge(vif_name=vif.devname, bridge_name=bridge_of_hybrid(vif.id), **_of_open_vswitch(vif))
+def _hybrid(vif: Vif, *, bridge: str | None = None) -> os_vif_objects.VIFBridge:
+    own = bridge_of_hybrid(vif.id)
+    return os_vif_objects.VIFBridge(vif_name=vif.devname, bridge_name=own, **_of_open_vswitch(vif, bridge))
 
 
-def _at_socket(vif: Vif) -> os_vif_objects.VIFVHostUser:
+def _at_socket(vif: Vif, *, bridge: str | None = None) -> os_vif_objects.VIFVHostUser:
     path = vhost_user.socket_of(vif)
     return os_vif_objects.VIFVHostUser(
-        vif_name=PurePosixPath(path).name, path=path, mode=vhost_user.mode_of(vif), **_of_open_vswitch(vif)
+        vif_name=PurePosixPath(path).name, path=path, mode=vhost_user.mode_of(vif), **_of_open_vswitch(vif, bridge)
     )
 
 
-def _of_open_vswitch(vif: Vif, **profile: bool) -> dict[str, Any]:
-    """What os-vif's plugin for Open vSwitch must know of each port. ``profile``: more of its port profile."""
+def _of_open_vswitch(vif: Vif, bridge: str | None, **profile: bool) -> dict[str, Any]:
+    """What os-vif's plugin for Open vSwitch must know of each port.
+
+    ``bridge``: the switch's, if not the one that the binding names. ``profile``: more of its port profile.
+    """
+    bridge = _bridge(vif) if bridge is None else bridge
     return {
         "id": vif.id,
         "address": vif.address,
         "plugin": "ovs",
         "has_traffic_filtering": bool(vif.details.get("port_filter")),
         "preserve_on_delete": vif.preserve_on_delete,
-        "network": os_vif_network.Network(id=vif.network_id, bridge=_bridge(vif), label=vif.network_label, mtu=vif.mtu),
+        "network": os_vif_network.Network(id=vif.network_id, bridge=bridge, label=vif.network_label, mtu=vif.mtu),
         "port_profile": os_vif_objects.VIFPortProfileOpenVSwitch(
             interface_id=str(vif.details.get("ovs_interfaceid") or vif.id),
             # os-vif sets it on the bridge too, and a type other than the agent's would break the bridge.
@@ -148,3 +159,11 @@ def _of_open_vswitch(vif: Vif, **profile: bool) -> dict[str, Any]:
 def _bridge(vif: Vif) -> str:
     """The bridge of Open vSwitch that the binding names."""
     return str(vif.details.get("bridge_name") or "br-int")
+
+
+def _left(vif: Vif) -> str:
+    """The bridge that a port leaves: empty for whichever it is in, because the binding may be another host's.
+
+    A trunk's bridge has the same name everywhere, and is deleted with the port.
+    """
+    return _bridge(vif) if _bridge(vif).startswith(_OF_TRUNK) else ""
