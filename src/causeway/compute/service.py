@@ -32,6 +32,7 @@ from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.live_endpoint import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
+from causeway.compute.handover.port_devices import PortDevicesEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.verify import VerifyEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
@@ -146,6 +147,7 @@ class ComputeService:
                     WarmEndpoint(self.host),
                     LiveEndpoint(self.host),
                     NearLiveEndpoint(self.host),
+                    PortDevicesEndpoint(self.host),
                     EventsEndpoint(self.host),
                     InventoryEndpoint(self.host),
                     DryRunEndpoint(self.host),

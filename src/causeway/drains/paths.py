@@ -22,8 +22,8 @@ from causeway.hardware.firmware import firmware_of
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.drains import How
 from causeway.model.flavor import Flavor
-from causeway.model.host import LIVE_MIGRATION_LACKS
-from causeway.model.live_obstacles import live_obstacle
+from causeway.model.host import ATTACHES_PORT_DEVICES, LIVE_MIGRATION_LACKS
+from causeway.model.live_obstacles import DETACHED_LIVE, live_obstacle
 from causeway.model.states import TaskState, VmState
 from causeway.moves import reach
 from causeway.moves.steps.warm import why_while_off
@@ -164,9 +164,11 @@ def lost_with_host(host: str, devices: list[BlockDevice]) -> Obstacle | None:
 def why_not_live(server: Resident, can: dict[str, Any]) -> Obstacle | None:
     """Why a running guest can't keep its memory when it leaves its host."""
     help_ = "Move it warm or cold, or stop it."
-    what = live_obstacle(server.flavor, server.image, server.vnic_types)
+    what = live_obstacle(server.flavor, server.image, server.vnic_types, server.vm_state)
     if what is not None:
         return Obstacle(f"Live migration is not possible for a {what}.", help_)
+    if _is_kept_by_ports(server, can):
+        return Obstacle(f"Its host {server.host} does not detach SR-IOV ports from a running guest.", help_)
     if not can.get("supports_live_migration") and not can.get("supports_saved_memory"):
         return Obstacle(f"Its host {server.host} can neither migrate a guest live nor save its memory.", help_)
     return None
@@ -219,6 +221,8 @@ def _why_not_there(
         name, verb = "supports_saved_memory", "save and restore the memory of a guest"
     else:
         name, verb = "supports_live_migration", "migrate a guest live"
+    if _is_kept_by_ports(server, target_can):
+        return Obstacle("The host that it would go to does not attach SR-IOV ports to a running guest.", help_)
     for whose, known in ((f"Its host {server.host}", can), ("The host that it would go to", target_can)):
         if not known.get(name):
             return Obstacle(f"{whose} can't {verb}.", help_)
@@ -226,6 +230,10 @@ def _why_not_there(
         if lacks and not crosses:
             return Obstacle(f"{whose} can't {verb}: {' '.join(lacks)}", help_)
     return None
+
+
+def _is_kept_by_ports(server: Resident, can: dict[str, Any]) -> bool:
+    return not DETACHED_LIVE.isdisjoint(server.vnic_types) and not can.get(ATTACHES_PORT_DEVICES)
 
 
 def local_gib(server: Resident, flavor: Flavor) -> int:

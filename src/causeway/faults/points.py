@@ -9,6 +9,7 @@ from causeway.compute.guests.rescue import RescueEndpoint
 from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.live_endpoint import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
+from causeway.compute.handover.port_devices import PortDevicesEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
@@ -129,6 +130,7 @@ def compute_points() -> list[str]:
             WarmEndpoint,
             LiveEndpoint,
             NearLiveEndpoint,
+            PortDevicesEndpoint,
             OrdersEndpoint,
             RescueEndpoint,
             VolumeJobsEndpoint,

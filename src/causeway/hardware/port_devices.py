@@ -13,6 +13,7 @@ from typing import Any
 
 from causeway.hardware.pci_request import NUMA_POLICIES
 from causeway.model.instance import Instance
+from causeway.model.network import Vif
 from causeway.model.pci import NO_PHYSICAL_NETWORK, InstancePCIRequest, PciDevice, PciDeviceType
 
 # binding:vnic_type -> the kind of device that such a port needs
@@ -45,6 +46,16 @@ Json = dict[str, Any]
 
 def needs_device(vnic_type: str | None) -> bool:
     return vnic_type in DEVICE_TYPES
+
+
+def without_devices(vifs: Iterable[Vif]) -> list[Vif]:
+    """Returns the ports that a guest keeps while its memory travels."""
+    return [vif for vif in vifs if not needs_device(vif.vnic_type)]
+
+
+def of_devices(vifs: Iterable[Vif]) -> list[Vif]:
+    """Returns the other ports."""
+    return [vif for vif in vifs if needs_device(vif.vnic_type)]
 
 
 def request_of(port: Mapping[str, Any], physical_network: str | None) -> InstancePCIRequest | None:
@@ -130,6 +141,17 @@ def with_device(profile: Mapping[str, Any], device: PciDevice | None) -> Json:
     """Returns the binding profile with another device; None: without one. Keys that describe no device stay."""
     bare = {key: value for key, value in profile.items() if key not in PROFILE_KEYS}
     return bare if device is None else bare | profile_of(device)
+
+
+def named(vifs: Iterable[Vif], devices: Iterable[PciDevice]) -> list[Vif]:
+    """Returns the ports of a server as bound to a host on which it has these devices."""
+    by_port = {device.request_id: device for device in devices}
+    return [
+        dataclasses.replace(vif, profile=with_device(vif.profile, by_port.get(vif.id)))
+        if needs_device(vif.vnic_type)
+        else vif
+        for vif in vifs
+    ]
 
 
 def with_policy(requests: Iterable[InstancePCIRequest], of_flavor: str | None) -> list[InstancePCIRequest]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
+from causeway.model.states import VmState
 
 # A flavor's extra spec, or an image's property -> the description of the server.
 _NOT_MOVABLE = {
@@ -13,21 +14,32 @@ _NOT_MOVABLE = {
     "hw:mem_encryption": "SEV-enabled instance",
     "hw_mem_encryption": "SEV-enabled instance",
 }
-_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
-# Ports that are a device of the host, which stays there.
-_PORTS_WITH_DEVICES = ("direct", "direct-physical", "macvtap", "remote-managed", "virtio-forwarder")
+_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical")
+# Ports that are a device of the host. The first ones are detached while the guest's memory travels, and attached at its target.
+# The others stay: a whole card has a MAC address of its own, and nobody has tried cards that plug their ports themselves.
+DETACHED_LIVE = frozenset({"direct", "macvtap", "vdpa"})
+_PORTS_THAT_STAY = ("direct-physical", "remote-managed", "virtio-forwarder")
 
 
-def live_obstacle(flavor: Flavor, image: ImageMeta | None, vnic_types: Iterable[str]) -> str | None:
+def live_obstacle(
+    flavor: Flavor, image: ImageMeta | None, vnic_types: Iterable[str], vm_state: VmState | None = None
+) -> str | None:
     """Why a server can't be migrated live, as a description of the server; None if it can."""
     properties = image.properties if image is not None else {}
     for name, what in _NOT_MOVABLE.items():
         value = flavor.extra_specs.get(name, properties.get(name))
         if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
             return what
-    present = set(vnic_types)
-    if present.intersection(_ACCELERATED_PORTS):
-        return "instance with ports that have accelerators"
-    if present.intersection(_PORTS_WITH_DEVICES):
-        return "instance with SR-IOV ports"
+    return _obstacle_of_ports(set(vnic_types), vm_state)
+
+
+def _obstacle_of_ports(present: Collection[str], vm_state: VmState | None) -> str | None:
+    if not DETACHED_LIVE.isdisjoint(present) and vm_state in (VmState.PAUSED, VmState.SUSPENDED):
+        return f"{vm_state} instance with SR-IOV ports, which a guest releases only while it runs"
+    for name in (*_ACCELERATED_PORTS, *_PORTS_THAT_STAY):
+        if name in present:
+            kind = (
+                "accelerators" if name in _ACCELERATED_PORTS else "devices that can't be detached from a running guest"
+            )
+            return f"instance with ports that have {kind} ({name})"
     return None

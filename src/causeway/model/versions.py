@@ -23,6 +23,7 @@ COMPUTE = (
     Version(15, "1.14", "all that release 0.1.0 had, the first release"),
     Version(16, "1.15", "moves whose target is their source have the calls of all other moves"),
     Version(17, "1.16", "trims of guests"),
+    Version(18, "1.17", "ports with devices of hosts in live and near-live migrations"),
 )
 SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 

@@ -13,16 +13,19 @@ import logging
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
-from causeway.hardware.port_devices import requests_of
+from causeway.hardware.port_devices import of_devices, passed_through, requests_of
 from causeway.hardware.requests import asked_of
 from causeway.hosts import liveness
 from causeway.model.flavor import Flavor
+from causeway.model.host import ATTACHES_PORT_DEVICES
 from causeway.model.instance import Instance, MigrationContext
+from causeway.model.live_obstacles import live_obstacle
 from causeway.model.missed import Missed
 from causeway.model.outcomes import RecordedClaim
 from causeway.model.states import VmState
 from causeway.moves.dead_hosts import note_target
 from causeway.moves.move_run import Run
+from causeway.store.cell import hosts
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +36,32 @@ def asking(conf: ConfigOpts, instance: Instance, flavor: Flavor) -> Instance:
     return dataclasses.replace(
         instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
     )
+
+
+def refuse_devices_that_stay(run: Run) -> None:
+    """Raises NoValidHost if the server has devices that can't be detached from its guest while the guest's memory travels."""
+    instance = run.source_instance()
+    asked = asking(run.services.conf, instance, run.memory.new_flavor).pci_requests
+    if passed_through(instance) or any(request.requester_id is None for request in asked):
+        raise errors.NoValidHost(
+            f"Server {run.uuid} has PCI devices, whose state can't go to another host. Move it by a cold migration."
+        )
+    what = live_obstacle(
+        instance.flavor, instance.image_meta, (vif.vnic_type for vif in instance.network_info), instance.vm_state
+    )
+    if what is not None:
+        raise errors.NoValidHost(f"A migration with the guest's memory is not possible for a {what}.")
+
+
+def require_attaching(run: Run, host: str) -> None:
+    """Raises ClaimRefused if the server has ports with devices, and the target attaches no such ports to a running guest."""
+    if not of_devices(run.source_instance().network_info):
+        return
+    nodes = hosts.list_nodes(run.target_database, host=host)
+    if not any(node.capabilities.get(ATTACHES_PORT_DEVICES) for node in nodes):
+        raise errors.ClaimRefused(
+            "The chosen host does not attach SR-IOV ports to a running guest.", details=f"host {host}"
+        )
 
 
 def has_claims(context: MigrationContext) -> bool:

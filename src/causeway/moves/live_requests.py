@@ -15,7 +15,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.model import operations, server_actions
-from causeway.model.host import ComputeNode
+from causeway.model.host import ATTACHES_PORT_DEVICES, ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.live_obstacles import live_obstacle
 from causeway.model.migration import LIVE_MIGRATION, Migration
@@ -29,7 +29,9 @@ from causeway.store.cell import hosts
 
 def check_movable(instance: Instance) -> None:
     """Raises BadRequest for a server that can't be migrated live."""
-    what = live_obstacle(instance.flavor, instance.image_meta, (vif.vnic_type for vif in instance.network_info))
+    what = live_obstacle(
+        instance.flavor, instance.image_meta, (vif.vnic_type for vif in instance.network_info), instance.vm_state
+    )
     if what is not None:
         raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
 
@@ -61,6 +63,10 @@ def request_live_migration(
     node = next(iter(hosts.list_nodes(services.cells.database(cell_uuid), host=instance.host)), None)
     if node is None:
         raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
+    if requests_of(instance) and not node.capabilities.get(ATTACHES_PORT_DEVICES):
+        raise errors.BadRequest(
+            f"Server {instance.uuid} has SR-IOV ports, which its host {instance.host} does not detach from a running guest."
+        )
     if leaves_cell:
         recipe = operations.NEAR_LIVE_MIGRATION
         memory = memory_of(instance, cell_uuid, node, host=host)

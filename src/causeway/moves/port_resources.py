@@ -12,8 +12,11 @@ from causeway.clients import port_requests
 from causeway.clients.network_api import Json
 from causeway.clients.network_bindings import PortBinding
 from causeway.clients.port_requests import ALLOCATION
+from causeway.hardware.port_devices import named
 from causeway.hardware.port_plugs import OF_NETWORK
+from causeway.model.instance import Instance
 from causeway.model.network import Plugging, Vif
+from causeway.moves.hardware import with_new
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import RequestSpec, Selection
 
@@ -50,14 +53,16 @@ def note_source_plugs(memory: MoveMemory, vifs: list[Vif]) -> None:
     memory.source_plugs = {vif.id: Plugging(vif.vif_type, vif.details) for vif in vifs}
 
 
-def plugged_at_target(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
-    """Returns the server's ports as they are at the target, in a live migration: also how they are plugged there."""
-    return _plugged(at_target(memory, vifs), memory.target_plugs)
+def plugged_at_target(memory: MoveMemory, instance: Instance) -> list[Vif]:
+    """Returns the server's ports as they are at the target, in a live migration: plugged as there, with devices of there."""
+    there = named(at_target(memory, instance.network_info), with_new(instance).pci_devices)
+    return _plugged(there, memory.target_plugs)
 
 
-def plugged_at_source(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:
-    """Returns the server's ports as they are plugged at the source. ``vifs``: as recorded, maybe as they are at the target."""
-    return _plugged(vifs, memory.source_plugs)
+def plugged_at_source(memory: MoveMemory, instance: Instance) -> list[Vif]:
+    """Returns the server's ports as they are plugged at the source. ``instance``: its record, maybe as it is at the target."""
+    context = instance.migration_context
+    return _plugged(named(instance.network_info, context.old_pci_devices if context else []), memory.source_plugs)
 
 
 def _plugged(vifs: list[Vif], plugs: dict[str, Plugging]) -> list[Vif]:

@@ -15,10 +15,10 @@ from causeway.store.api import migrations
 
 # 2: one recipe inside a cell and between cells.
 RESIZE_VERSION = 2
-# 2: one recipe inside a cell and between cells.
-LIVE_VERSION = 2
-# Near-live migrations also follow live ones.
-NEAR_LIVE_VERSION = 2
+# 2: one recipe inside a cell and between cells. 3: ports with devices are detached and attached.
+LIVE_VERSION = 3
+# 2: near-live migrations also follow live ones. 3: as in live ones.
+NEAR_LIVE_VERSION = 3
 
 Recipe = sagas.Recipe[Run]
 
@@ -26,6 +26,8 @@ Recipe = sagas.Recipe[Run]
 # For the steps that only some moves have.
 ACROSS_CELLS = sagas.Condition[Run]("across cells", lambda run: run.memory.is_cross_cell)
 INSIDE_CELL = sagas.Condition[Run]("inside a cell", lambda run: not run.memory.is_cross_cell)
+
+WITH_PORT_DEVICES = sagas.Condition[Run]("with ports that have devices", lambda run: run.memory.has_port_devices)
 
 
 class Step(ServerStep[Run]):

@@ -16,7 +16,15 @@ from typing import Any
 from causeway.model import operations
 from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
-from causeway.moves.recipe import ACROSS_CELLS, INSIDE_CELL, LIVE_VERSION, NEAR_LIVE_VERSION, RESIZE_VERSION, Recipe
+from causeway.moves.recipe import (
+    ACROSS_CELLS,
+    INSIDE_CELL,
+    LIVE_VERSION,
+    NEAR_LIVE_VERSION,
+    RESIZE_VERSION,
+    WITH_PORT_DEVICES,
+    Recipe,
+)
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import FinishConfirm, ReleaseSource
 from causeway.moves.steps.finish import FinishAtTarget
@@ -35,6 +43,7 @@ from causeway.moves.steps.near_live import (
     ShowAtTarget,
     WakeGuest,
 )
+from causeway.moves.steps.port_devices import AttachPorts, DetachPorts
 from causeway.moves.steps.prepare import ReserveTarget
 from causeway.moves.steps.records import (
     DeleteSourceRecords,
@@ -154,11 +163,13 @@ NEAR_LIVE_MIGRATE = Recipe(
         TargetDBSetup(),
         PrepareOtherHost(),
         CopyWhileRunning(),
+        *WITH_PORT_DEVICES.only(DetachPorts()),
         SaveGuest(),
         WakeGuest(),
         SwitchInstanceMapping(),
         ShowAtTarget(),
         LetGuestGoOn(),
+        *WITH_PORT_DEVICES.only(AttachPorts()),
         LeaveSourceCell(),
         DeleteSourceRecords(),
         EndNearLiveMigration(),
@@ -167,6 +178,7 @@ NEAR_LIVE_MIGRATE = Recipe(
     rolled_back=roll_back.after_near_live,
     undo_late=undo_late,
     version=NEAR_LIVE_VERSION,
+    continues=frozenset({2}),
 )
 
 LIVE_MIGRATE = Recipe(
@@ -177,9 +189,11 @@ LIVE_MIGRATE = Recipe(
         AwaitTurn(),
         *ACROSS_CELLS.only(TargetDBSetup(), ReserveOtherHost()),
         PrepareTarget(),
+        *WITH_PORT_DEVICES.only(DetachPorts()),
         MigrateGuest(),
         *ACROSS_CELLS.only(SwitchBehindPivot(), ShowAtTarget()),
         ArriveAtTarget(),
+        *WITH_PORT_DEVICES.only(AttachPorts()),
         ReleaseSourceLive(),
         *ACROSS_CELLS.only(DeleteSourceRecords()),
         EndLiveMigration(),
@@ -189,7 +203,7 @@ LIVE_MIGRATE = Recipe(
     try_again=second_try.after_live,
     undo_late=undo_late,
     version=LIVE_VERSION,
-    continues=frozenset({1}),
+    continues=frozenset({1, 2}),
     formers=(Former("cross_cell_live_migration", 1, {"LeaveSourceCell": "ReleaseSource"}),),
 )
 

@@ -8,23 +8,18 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.faults import points
 from causeway.rpc.compute.live_calls import NearLiveCalls
 from causeway.rpc.transport import Verdict
 from tests.functional.servers.conftest import ProcessDiedError
 from tests.functional.servers.dying_threads import SOON_NOTICED, THREADS_DIE
 
+from . import step_points
 from .live_cloud import LiveCloud
 from .test_near_live import elsewhere
 
 CLOUD = SOON_NOTICED
 pytestmark = THREADS_DIE
-STEPS = [point for point in points.step_points() if point.startswith("near_live_migration.") and ".do." in point]
-UNDOING = [
-    point
-    for point in points.step_points()
-    if point.startswith("near_live_migration.") and (".undo." in point or "roll_back" in point)
-]
+STEPS, UNDOING = step_points.doing_near_live(), step_points.undoing_near_live()
 METHODS = [name for name in vars(NearLiveCalls) if not name.startswith(("_", "check_"))]
 FORWARD = [name for name in METHODS if name != "wake_guest_at_source"]
 CLEANING_UP = ["save_guest_at_source", "wake_guest_at_dest"]

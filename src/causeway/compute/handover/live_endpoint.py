@@ -16,6 +16,7 @@ import msgspec
 from causeway import errors
 from causeway.compute.guests import guest, plugging
 from causeway.compute.handover import actions
+from causeway.compute.handover.port_devices import travelling
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
 from causeway.compute.host.fence import fenced
@@ -113,7 +114,7 @@ class LiveEndpoint:
             report = _Progress(host, context, token, instance)
             try:
                 self._begin(token, instance.uuid)
-                host.driver.live_migrate(spec, target, options, report)
+                host.driver.live_migrate(travelling(spec), target, options, report)
             except errors.CausewayError as failure:
                 return LiveOutcome(failure.to_wire(), report.bytes_done)
         return LiveOutcome(None, report.bytes_done)
@@ -257,7 +258,7 @@ class LiveEndpoint:
                 host, instance, instance.network_info, volumes, block_devices=block_devices, root_disk=root_disk
             )
             with plugging.before_arrival(host, watch, instance):
-                return host.driver.prepare_live_target(spec, source)
+                return host.driver.prepare_live_target(travelling(spec), source)
 
     @fenced
     def post_live_migration_at_destination(
@@ -270,8 +271,8 @@ class LiveEndpoint:
     ) -> GuestOutcome:
         host = self.host
         with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
-            vifs = guest.take_over_ports(host, context, instance)
             claimed = host.claims.use(instance, token.migration_uuid)
+            vifs = guest.take_over_ports(host, context, claimed)
             for device in guest.volumes_of(block_devices):
                 if device.attachment_id is not None:
                     host.volumes.complete_attachment(context, device.attachment_id)

@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.compute.guests import guest, plugging
 from causeway.compute.handover import actions, disk_transfer
 from causeway.compute.handover.handed_over import HandedOver, discard_rounds, end_transfer
+from causeway.compute.handover.port_devices import travelling
 from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_and_then
@@ -219,15 +220,15 @@ def _make(
         vifs = guest.take_over_ports(host, context, instance)
         try:
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                spec = guest.spec_of(
-                    host, instance, vifs, volumes, block_devices=block_devices, power_on=not is_suspended
+                spec = travelling(
+                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=not is_suspended)
                 )
                 if receive is not None:
                     receive(spec)
                 if is_suspended:
                     host.driver.define_suspended(spec)
                 else:
-                    host.driver.wake(spec, vifs_plugged=plugging.before_start(host, watch, vifs))
+                    host.driver.wake(spec, vifs_plugged=plugging.before_start(host, watch, spec.vifs))
         finally:
             host.image_cache.discard_received(instance.uuid)
     ports = plugging.as_plugged(watch, vifs, not is_suspended)

@@ -252,6 +252,17 @@ class Claims:
         device.status, device.instance_uuid = PciDeviceStatus.ALLOCATED, uuid
         return device
 
+    def device_of_port(self, instance_uuid: str, port_id: str) -> PciDevice | None:
+        """Returns the device that the server holds here for a port; None: it holds none.
+
+        Raises ClaimsUnknown while that is unknown.
+        """
+        with self._lock:
+            if instance_uuid in self._torn:
+                raise self._unknown(instance_uuid)
+            held = [device for claim in self._claims.get(instance_uuid, []) for device in claim.pci_devices]
+        return next((device for device in held if device.request_id == port_id), None)
+
     def release_device(self, instance_uuid: str, request_id: str) -> None:
         """Releases the device that `add_device` or the server's claim got for a port, if there is one."""
         with self._lock:

@@ -60,6 +60,7 @@ UNDONE_BY = {
     "check_can_live_migrate_destination": ("drop_move_claim", "rollback_live_migration_at_destination"),
     "pre_live_migration": ("drop_move_claim", "rollback_live_migration_at_destination"),
     "live_migration": ("rollback_live_migration_at_source",),
+    "detach_port_devices": ("attach_port_devices",),
     "save_guest_at_source": ("wake_guest_at_source",),
     "wake_guest_at_dest": ("drop_move_claim", "drop_move_at_dest"),
 }

@@ -280,6 +280,7 @@ class Reporter:
                 "hypervisor_type": facts.hypervisor_type,
                 "hypervisor_version": facts.hypervisor_version,
                 "supports_live_migration": self._host.driver.supports_live_migration,
+                "supports_live_port_devices": self._host.driver.supports_live_port_devices,
                 "stands_still_when_live": self._host.driver.stands_still_when_live,
                 LIVE_MIGRATION_LACKS: self._lacks,
                 CERTIFICATES_ENDING: None if self._ending is None else [each.report() for each in self._ending],

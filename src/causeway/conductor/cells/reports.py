@@ -72,6 +72,7 @@ _Capabilities = msgspec.defstruct(
         (FOLDERS_LACK, _Sentence | None, None),
         ("stands_still_when_live", bool, False),
         ("supports_live_migration", bool, False),
+        ("supports_live_port_devices", bool, False),
         ("supports_migrate_to_same_host", bool, False),
         ("supports_saved_memory", bool, False),
         ("supports_suspended_moves", bool, False),

@@ -18,6 +18,7 @@ from causeway.model.things import Thing
 from causeway.moves import events
 from causeway.moves.dead_hosts import answering
 from causeway.moves.dead_hosts import at_target as life_at_target
+from causeway.moves.hardware import with_new
 from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.port_resources import plugged_at_source
@@ -92,6 +93,7 @@ class ArriveAtTarget(Step):
                 network_info=guest.network_info,
                 power_state=guest.power_state,
                 numa_topology=guest.numa_topology,
+                pci_requests=with_new(arrived).pci_requests,
                 pci_devices=guest.pci_devices,
             )
 
@@ -115,7 +117,7 @@ class ReleaseSourceLive(Step):
         host, token = run.memory.source_host, run.token(self.name)
         # Inside a cell, the record has the target's ports already.
         recorded = run.source_instance()
-        ports = plugged_at_source(run.memory, recorded.network_info)
+        ports = plugged_at_source(run.memory, recorded)
         instance = dataclasses.replace(recorded, host=host, network_info=ports)
         devices = devices_at_source(run, run.source_devices())
 

@@ -188,7 +188,7 @@ def at_target(run: Run, instance: Instance) -> Instance:
         host=destination.host,
         node=destination.hypervisor_hostname,
         availability_zone=destination.availability_zone,
-        network_info=plugged_at_target(run.memory, instance.network_info),
+        network_info=plugged_at_target(run.memory, instance),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 from causeway import errors
 from causeway.clients.network_bindings import PortBinding
+from causeway.devices.port_devices import at_host
 from causeway.hosts import groups
 from causeway.model.instance import MigrationContext
 from causeway.model.network import Vif
@@ -60,17 +62,14 @@ class ChooseTarget(Step):
             raise errors.InvalidState(f"Server {run.uuid} has left host {memory.source_host}.")
         with run.event(memory.event):
             self._require_source(run)
-            if hardware.asking(run.services.conf, run.source_instance(), memory.new_flavor).pci_requests:
-                raise errors.NoValidHost(
-                    f"Server {run.uuid} has PCI devices, which can't be taken along while it runs."
-                )
+            hardware.refuse_devices_that_stay(run)
             memory.group = RequestSpec.from_persisted(mappings.get_spec(run.services.api, run.uuid)).server_group
             memory.live_source = ask_source(run)
             memory.live_source.disk_over_commit = memory.disk_over_commit
             context = self._agree(run, memory.live_source)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_cell = memory.target_cell
-        context.old_numa_topology = run.source_instance().numa_topology
+        hardware.add_old(context, run.source_instance())
         instances.update(run.source_database, run.uuid, migration_context=context)
 
     def _require_source(self, run: Run) -> None:
@@ -220,11 +219,15 @@ def ask_source(run: Run) -> LiveSource:
 
 def ask_target(run: Run, host: str, step: str, source: LiveSource) -> LiveCheck:
     """Has a host check that it can take the guest, and claim what the guest needs."""
+    hardware.require_attaching(run, host)
+    asking = hardware.asking(run.services.conf, run.source_instance(), run.memory.new_flavor)
+    mappings = run.memory.destination.allocation_request.mappings
+    requests = at_host(run.services, asking.pci_requests, run.memory.port_requests, mappings)
     return run.target_computes.check_can_live_migrate_destination(
         run.context,
         host,
         token=run.token(step),
-        instance=hardware.asking(run.services.conf, run.source_instance(), run.memory.new_flavor),
+        instance=dataclasses.replace(asking, pci_requests=requests),
         block_devices=run.source_devices(),
         source=source,
     )

@@ -21,7 +21,7 @@ from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import events, reach
 from causeway.moves.dead_hosts import answering, at_target
-from causeway.moves.hardware import asking
+from causeway.moves.hardware import refuse_devices_that_stay, require_attaching
 from causeway.moves.move_run import Run
 from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
@@ -51,11 +51,7 @@ class SelectOtherCell(SelectDestination):
     event = "conductor_migrate_server"
 
     def _check(self, run: Run) -> None:
-        instance = run.source_instance()
-        if instance.pci_devices or asking(run.services.conf, instance, run.memory.new_flavor).pci_requests:
-            raise errors.NoValidHost(
-                f"Server {run.uuid} has PCI devices, whose state can't go to another host. Move it by a cold migration."
-            )
+        refuse_devices_that_stay(run)
 
     def _choose_recipe(self, run: Run) -> None:
         run.move.recipe = self._next_recipe(run)
@@ -96,6 +92,7 @@ class PrepareOtherHost(ReserveTarget):
     def _ask(self, run: Run, host: str) -> MigrationContext:
         if run.memory.live_source is None:
             raise RuntimeError("the source was not asked")
+        require_attaching(run, host)
         run.target_computes.check_can_wake_guest(run.context, host, source=run.memory.live_source)
         return super()._ask(run, host)
 

@@ -31,7 +31,7 @@ from causeway.rpc.compute.copies import CopyCalls
 from causeway.rpc.compute.devices import DeviceCalls
 from causeway.rpc.compute.dry_runs import DryRunCalls
 from causeway.rpc.compute.inside import InsideCalls
-from causeway.rpc.compute.live_calls import LiveCalls, NearLiveCalls
+from causeway.rpc.compute.live_calls import LiveCalls, NearLiveCalls, PortDeviceCalls
 from causeway.rpc.compute.orders import OrderCalls
 from causeway.rpc.compute.rescues import RescueCalls
 from causeway.rpc.compute.resizes import ResizeCalls
@@ -55,6 +55,7 @@ class ComputeClient(
     WarmCalls,
     LiveCalls,
     NearLiveCalls,
+    PortDeviceCalls,
     CopyCalls,
     AuditCalls,
 ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
@@ -258,3 +259,32 @@ class NearLiveCalls(Client):
         is_suspended: bool,
     ) -> GuestOutcome:
         """Resumes the guest at its source, or leaves it suspended as before."""
+
+
+def _keeps_ports(host: str, _method: str) -> errors.HostTooOld:
+    return errors.HostTooOld(
+        "The host's compute service can't detach SR-IOV ports from a running guest until it is upgraded.",
+        details=f"host {host}",
+    )
+
+
+class PortDeviceCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`."""
+
+    @call(since="1.17", monitor=True, too_old=_keeps_ports)
+    def detach_port_devices(
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance
+    ) -> None:
+        """Detaches the ports that are devices of the host from the guest, whose memory will travel. The host keeps its claim.
+
+        Raises GuestFailed if the guest does not release one.
+        """
+
+    @call(since="1.17", monitor=True, too_old=_keeps_ports)
+    def attach_port_devices(
+        self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance
+    ) -> None:
+        """Attaches these ports to the guest, which has come to the host or has stayed there, with devices of this host.
+
+        Raises GuestUnclear if the guest is between two hosts, and ClaimRefused if the host holds no device for a port.
+        """

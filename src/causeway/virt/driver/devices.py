@@ -17,6 +17,9 @@ from causeway.virt.driver.support import unsupported
 class DeviceMethods:
     """A part of `causeway.virt.driver.Driver`."""
 
+    #: detaches ports that are devices of the host from running guests, and attaches them
+    supports_live_port_devices: bool = False
+
     def volume_connector(self) -> dict[str, Any]:
         """What the volume service needs to know of this host to export a volume to it."""
         raise unsupported("connect volumes")

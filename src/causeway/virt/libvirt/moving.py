@@ -31,6 +31,7 @@ class MovingGuests(Driver, ABC):
 
     supports_warm_copy = True
     supports_live_migration = True
+    supports_live_port_devices = True
 
     _connection: Connection
     _disks: InstanceDisks

@@ -19,6 +19,8 @@ from causeway.virt.libvirt.numa_xml import pci_address
 # The VIF types of such ports.
 FUNCTION, WHOLE_DEVICE = "hw_veb", "hostdev_physical"
 _HOSTDEV = ("direct", "remote-managed")
+# The types of libvirt's interfaces that are such ports.
+_TYPES = ("hostdev", "direct", "vdpa")
 _DEVICES = Path("/sys/bus/pci/devices")
 _IP_TIMEOUT_SECONDS = 10.0
 
@@ -69,14 +71,21 @@ def element(vif: Vif, devices: Path = _DEVICES) -> ET.Element:
 
 
 def device_of_port(xml: str, vif: Vif) -> str | None:
-    """The XML of the guest's device that is this port; None: it has none. Found by MAC address, a whole card by PCI address."""
+    """The XML of the guest's device that is this port; None: it has none. Found by MAC address, a whole card by PCI address.
+
+    The two ports of a failover (``net_failover``) have the same MAC address, and only one of them is a device of the host.
+    """
     path = "devices/hostdev" if vif.vif_type == WHOLE_DEVICE else "devices/interface"
     for device in ET.fromstring(xml).iterfind(path):
         if vif.vif_type == WHOLE_DEVICE:
             address = device.find("source/address")
             if address is not None and _address(address) == vif.profile.get("pci_slot"):
                 return ET.tostring(device, encoding="unicode")
-        elif (mac := device.find("mac")) is not None and mac.get("address", "").lower() == vif.address.lower():
+        elif (
+            (mac := device.find("mac")) is not None
+            and mac.get("address", "").lower() == vif.address.lower()
+            and (device.get("type") in _TYPES) == needs_device(vif.vnic_type)
+        ):
             return ET.tostring(device, encoding="unicode")
     return None
 

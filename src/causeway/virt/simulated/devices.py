@@ -18,6 +18,8 @@ from causeway.virt.simulated.guest import attached, port
 class DevicesDriver(SimulatedBase, ABC):
     """A part of `SimulatedDriver`."""
 
+    supports_live_port_devices = True
+
     def volume_connector(self) -> dict[str, Any]:
         return {
             "host": self.hostname,
@@ -74,6 +76,8 @@ class DevicesDriver(SimulatedBase, ABC):
     def detach_interface(self, uuid: str, vif: Vif) -> None:
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
+            if guest is not None and guest.going_to is not None:
+                raise GuestFailed(f"Guest {uuid} is being handed over: it keeps its ports.", details=self.hostname)
             if guest is not None:
                 guest.ports = [other for other in guest.ports if other.id != vif.id]
                 self.files.save(guest)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_lowercase
 
+from causeway.errors import GuestFailed
 from causeway.hardware.firmware import of_instance
 from causeway.hardware.port_devices import passed_through
 from causeway.model.block_device import BlockDevice
@@ -78,6 +79,14 @@ class Guest:
     stood_still: float | None = None
     # How much of it arrived when it migrated to its host.
     came: LiveProgress | None = None
+
+    def refuse_devices_of_host(self) -> None:
+        """Raises `GuestFailed` if the guest has devices of its host, whose state no hypervisor can take along."""
+        held = [*self.pci_devices, *(port.pci_slot for port in self.ports if port.pci_slot)]
+        if held:
+            raise GuestFailed(
+                f"Guest {self.uuid} has devices of its host: its memory can't leave it.", details=", ".join(held)
+            )
 
     def devices(self) -> dict[str, Path]:
         """device -> file of each local disk and volume, sorted by device."""

@@ -236,6 +236,7 @@ class LiveDriver(SimulatedBase, ABC):
     ) -> None:
         there = Path(target.details["state_dir"])
         guest = self._leaving_guest(uuid)
+        guest.refuse_devices_of_host()
         sent = {} if target.details.get("shared_storage") else guest.local_files()
         with self.link.transfer(options.bandwidth * _MIB) as transfer:
             job.transfer = transfer
@@ -289,6 +290,7 @@ class LiveDriver(SimulatedBase, ABC):
         files, clock = self.files, self.link.clock
         with files.locked(uuid):
             before = self._leaving_guest(uuid)
+            before.refuse_devices_of_host()
             activity.catch_up(before, clock.time())
             stands_since = clock.time()
             files.save(
@@ -298,6 +300,7 @@ class LiveDriver(SimulatedBase, ABC):
                 expected = guest_of(there / "incoming" / f"{uuid}.json")
                 if expected is None:
                     raise GuestFailed(f"The target does not expect guest {uuid}.", details=str(there))
+                expected.refuse_devices_of_host()
                 if transfer.take(memory + disks, self.link.stopping):
                     raise GuestFailed("The host was stopped while the guest stood still.", details=self.hostname)
                 _copy_disks(before, expected)

@@ -46,6 +46,7 @@ class SavedMemoryDriver(SimulatedBase, ABC):
                 raise GuestFailed(
                     f"Guest {uuid} neither runs nor stands still: it has no memory.", details=self.hostname
                 )
+            guest.refuse_devices_of_host()
             activity.catch_up(guest, self.link.clock.time())
             activity.stop(guest)
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
@@ -72,6 +73,7 @@ class SavedMemoryDriver(SimulatedBase, ABC):
             with self.files.restored_on_failure(uuid, before):
                 self._put_in_place(spec)
                 guest = define(spec, self.hostname, folder, PowerState.PAUSED, self.habits)
+                guest.refuse_devices_of_host()
                 try:
                     guest.memory = msgspec.json.decode((folder / virt.MEMORY).read_bytes(), type=list[str])
                 except (FileNotFoundError, msgspec.MsgspecError) as failure:

@@ -194,12 +194,6 @@ def check_nothing_stays(cloud: Cloud, server: Any, port: Any, host: str) -> None
     assert check_agrees(cloud, server) == []
 
 
-def test_a_server_with_a_device_for_a_port_is_not_migrated_live(cloud: Cloud, ports: Any) -> None:
-    server = boot(cloud, ports())
-    with pytest.raises(openstack.exceptions.BadRequestException, match="SR-IOV ports"):
-        cloud.admin.compute.live_migrate_server(server.id, host=None, block_migration="auto")
-
-
 def test_a_port_with_an_accelerator_is_refused(cloud: Cloud, ports: Any) -> None:
     port = ports(vnic_type="accelerator-direct")
     with pytest.raises(openstack.exceptions.BadRequestException, match="accelerators are not supported"):
