@@ -205,6 +205,12 @@ def _restore_claim(
     )
 
 
+def _attach_ports(services: AuditServices, *, uuid: str) -> None:
+    cell, database = services.cells.of_server(uuid)
+    instance = instances.get(database, uuid)
+    services.computes(cell.uuid).attach_missing_port_devices(admin_context(), instance.host or "", instance=instance)
+
+
 def _open_host(services: AuditServices, *, host: str, reason: str) -> None:
     cell_uuid = cell_records.cell_of_host(services.api, host)
     records = HostRecords(services.api, services.placement, cell_uuid, services.cells.database(cell_uuid))
@@ -236,5 +242,6 @@ ACTIONS: dict[str, Action] = {
     "remove_file": _remove_file,
     "remove_claim": _remove_claim,
     "restore_claim": _restore_claim,
+    "attach_ports": _attach_ports,
     "open_host": _open_host,
 }

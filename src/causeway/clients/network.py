@@ -60,6 +60,7 @@ _AUDITED = (
     "device_owner",
     "status",
     "admin_state_up",
+    "mac_address",
     "binding:host_id",
     "project_id",
     "updated_at",

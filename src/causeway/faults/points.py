@@ -64,15 +64,20 @@ DRAIN_POINTS = (
     "drain.open.after",
 )
 # Methods that only read, or that run beside the order which they are about: they have no points.
-_ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
-    "live_migration",
-    "pre_live_migration",
-    "post_live_migration_at_destination",
-    "post_live_migration_at_source",
-    "rollback_live_migration_at_destination",
-    "rollback_live_migration_at_source",
-    "check_can_live_migrate_destination",
-} | {name for name in vars(NearLiveEndpoint) if name.startswith("check_")}
+_ASKS = (
+    {name for name in vars(LiveEndpoint) if not name.startswith("_")}
+    - {
+        "live_migration",
+        "pre_live_migration",
+        "post_live_migration_at_destination",
+        "post_live_migration_at_source",
+        "rollback_live_migration_at_destination",
+        "rollback_live_migration_at_source",
+        "check_can_live_migrate_destination",
+    }
+    | {name for name in vars(NearLiveEndpoint) if name.startswith("check_")}
+    | {"attach_missing_port_devices"}
+)
 # Orders that call no method of the driver that has a point.
 _WITHOUT_DRIVER = {
     "claim_port_device",

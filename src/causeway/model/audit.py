@@ -97,3 +97,6 @@ class HostContents:
     claims: list[HostClaim] = field(default_factory=list)
     # servers with a rescue disk
     rescue_disks: list[str] = field(default_factory=list)
+    # The MAC addresses of the ports that are devices of the host, in each guest whose server holds devices; None: the host is of
+    # an earlier release.
+    port_devices: dict[str, list[str]] | None = None

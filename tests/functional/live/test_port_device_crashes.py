@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
+from causeway.model.states import PowerState
 from causeway.rpc.compute.live_calls import PortDeviceCalls
 from causeway.rpc.transport import Verdict
 from tests.functional.servers import sriov_cloud
+from tests.functional.servers.dead_hosts import come_back
 from tests.functional.servers.dying_threads import SOON_NOTICED, THREADS_DIE
 from tests.functional.servers.sriov_cloud import FUNCTIONS, devices_on
 
 from . import step_points
-from .live_cloud import ONE_NETWORK, LiveCloud
-from .test_ports_with_devices import booted, check_at
+from .live_cloud import ONE_NETWORK, LiveCloud, until
+from .test_ports_with_devices import booted, check_at, ports_in_guest
 
 CLOUD: dict[str, Any] = {
     **SOON_NOTICED,
@@ -130,3 +132,57 @@ def cancelled(cloud: LiveCloud, ports: Any, then: Callable[[], None]) -> tuple[A
     path = f"/servers/{server.id}/migrations/{number}"
     assert cloud.admin.compute.delete(path, microversion="2.96").status_code == 202
     return server, port, source, target, memory
+
+
+def test_a_port_is_attached_when_a_target_that_lost_its_power_is_back(
+    cloud: LiveCloud, ports: Any, dead: Callable[..., None], at_point: Callable[..., None]
+) -> None:
+    """The guest has arrived and is off with its host: it has its port from its next start on."""
+    server, port, source, target = booted(cloud, ports)
+    at_point("live_migration.AttachPorts.do.before", lambda: dead(target, fenced=False))
+    assert cloud.migrate_live(server, host=target).status_code == 202
+    waits_for_host(cloud, server)
+    come_back(cloud, target)
+    assert cloud.after(server).compute_host == target
+    assert cloud.migration(server).status == "completed"
+    started(cloud, server)
+    check_at(cloud, server, port, target, FUNCTIONS[1])
+    assert devices_on(cloud, source) == []
+
+
+def test_a_port_comes_back_after_its_source_lost_its_power_while_memory_travelled(
+    cloud: LiveCloud, ports: Any, dead: Callable[..., None], dies_at: Callable[[str], None]
+) -> None:
+    server, port, source, target = booted(cloud, ports)
+    cloud.busy(server)
+    dies_at("live.transfer.in")
+    assert cloud.migrate_live(server, host=target).status_code == 202
+    cloud.becomes(server, "running")
+    until(lambda: cloud.driver(source).live_progress(server.id), lambda found: found is None, "the hypervisor to stop")
+    assert ports_in_guest(cloud, server) == {}
+    dead(source)
+    assert cloud.after(server).compute_host == source
+    assert cloud.migration(server).status == "failed"
+    come_back(cloud, source)
+    started(cloud, server)
+    check_at(cloud, server, port, source, FUNCTIONS[0])
+    assert devices_on(cloud, target) == FUNCTIONS[:1]
+
+
+def waits_for_host(cloud: LiveCloud, server: Any) -> None:
+    until(
+        lambda: [(move.error or {}).get("code") for move in cloud.moves(server)],
+        lambda codes: "host_down" in codes,
+        "the migration to wait for its host",
+    )
+
+
+def started(cloud: LiveCloud, server: Any) -> None:
+    """The guest that was off runs again."""
+    host = cloud.host_of(server)
+    cloud.report(host)
+    if cloud.driver(host).inspect(server.id).power_state is not PowerState.RUNNING:
+        until(lambda: cloud.show(server).status, lambda status: status == "SHUTOFF", "its state to be known")
+        cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    cloud.settle()

@@ -19,6 +19,7 @@ from tests.functional.servers.sriov_cloud import (
     profile_of,
     profile_on,
 )
+from tests.security.answers.lying import lying
 
 from .live_cloud import ONE_NETWORK, LiveCloud
 from .test_near_live import elsewhere
@@ -223,7 +224,10 @@ def test_a_port_that_is_not_attached_at_first_is_tried_again(cloud: LiveCloud, p
 
 
 @pytest.mark.expects_errors("is without a port")
-def test_a_server_moves_without_a_port_that_can_not_be_attached_and_says_so(cloud: LiveCloud, ports: Any) -> None:
+@pytest.mark.parametrize("repair", ["audit", "hard reboot"])
+def test_a_server_moves_without_a_port_that_can_not_be_attached_and_says_so(
+    cloud: LiveCloud, ports: Any, repair: str
+) -> None:
     server, port, source, target = booted(cloud, ports)
     memory = cloud.remember(server, "a line")
     cloud.break_driver([target], "attach_interface")
@@ -234,9 +238,13 @@ def test_a_server_moves_without_a_port_that_can_not_be_attached_and_says_so(clou
     assert cloud.memory(server) == memory
     assert devices_on(cloud, source) == [] and ports_in_guest(cloud, server) == {}
     cloud.heal()
-    cloud.admin.compute.reboot_server(server.id, "HARD")
-    cloud.settle()
-    cloud.wait(server, "ACTIVE")
+    assert port.id in cloud.only("port.detached").message
+    if repair == "audit":
+        cloud.fixes("port.detached")
+    else:
+        cloud.admin.compute.reboot_server(server.id, "HARD")
+        cloud.settle()
+        cloud.wait(server, "ACTIVE")
     check_at(cloud, server, port, target, FUNCTIONS[1])
 
 
@@ -276,3 +284,24 @@ def test_a_paused_guest_is_refused_because_it_releases_nothing(cloud: LiveCloud,
     cloud.wait(server, "PAUSED")
     answer = cloud.migrate_live(server)
     assert answer.status_code == 400 and "paused instance with SR-IOV ports" in answer.text
+
+
+def test_a_target_that_names_a_device_from_nowhere_harms_no_other_host(cloud: LiveCloud, ports: Any) -> None:
+    server, port, source, target = booted(cloud, ports)
+    (sitting,) = [claim for claim in cloud.claims(target).listed() if claim.instance_uuid != server.id]
+
+    def lie(method: str, _arguments: dict[str, Any], reply: dict[str, Any]) -> Any:
+        if method == "check_can_live_migrate_destination":
+            (device,) = reply["result"]["context"]["new_pci_devices"]
+            # The source has it, for somebody else or for nobody.
+            device["address"] = FUNCTIONS[2]
+        return reply
+
+    with lying(cloud.parts.computes[target], lie):
+        assert cloud.migrated(server, host=target).compute_host == target
+    assert devices_on(cloud, source) == []
+    # It attached what it had claimed.
+    assert ports_in_guest(cloud, server)[port.id] == FUNCTIONS[1]
+    assert sitting in cloud.claims(target).listed()
+    assert cloud.migrated(server, host=source).compute_host == source
+    check_at(cloud, server, port, source, FUNCTIONS[0])

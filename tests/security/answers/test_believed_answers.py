@@ -79,6 +79,19 @@ def test_what_is_recorded_of_a_volume_is_how_it_is_connected() -> None:
     assert outcome.block_devices == [volume(connection_info={"data": 1, answers.CONNECTED_HOST: HOST})]
 
 
+REQUEST = InstancePCIRequest("one", 1, [])
+
+
+def claimed(*request_ids: str) -> MigrationContext:
+    """A target's claim of one device, for each of these requests."""
+    device = PciDevice("0000:81:00.0", "8086", "1", instance_uuid=SERVER)
+    return MigrationContext(
+        MIGRATION,
+        new_pci_requests=[InstancePCIRequest(each, 1, []) for each in request_ids],
+        new_pci_devices=[dataclasses.replace(device, request_id=each) for each in request_ids],
+    )
+
+
 REFUSED: list[tuple[str, dict[str, Any], Any]] = [
     ("start_guest", order(), guest(block_devices=[volume("another")])),
     ("start_guest", order(), guest(block_devices=[volume(volume_id=OTHER)])),
@@ -100,6 +113,16 @@ REFUSED: list[tuple[str, dict[str, Any], Any]] = [
     ("prep_snapshot_based_resize_at_dest", order(), MigrationContext(OTHER)),
     ("prep_snapshot_based_resize_at_dest", order(), MigrationContext(MIGRATION, dest_host="host2")),
     ("check_can_live_migrate_destination", order(), LiveCheck(MigrationContext(OTHER))),
+    *(
+        ("check_can_live_migrate_destination", order(instance=instance(pci_requests=asked)), LiveCheck(claimed(*named)))
+        for asked, named in (
+            ([], ["one"]),
+            ([REQUEST], ["one", "another"]),
+            ([REQUEST], ["another"]),
+            ([REQUEST], ["one", "one"]),
+            ([dataclasses.replace(REQUEST, count=2)], ["one", "one"]),
+        )
+    ),
     ("prep_snapshot_based_resize_at_source", order(), SourceOutcome(PowerState.SHUTDOWN, Snapshot(OTHER, "qcow2", 1))),
     (
         "prep_snapshot_based_resize_at_source",
@@ -183,6 +206,14 @@ def test_a_claim_is_all_that_a_target_says_of_a_move() -> None:
         old_pci_devices=[PciDevice("0000:81:00.0", "8086", "1")],
     )
     assert believed("prep_snapshot_based_resize_at_dest", order(), said) == MigrationContext(MIGRATION, dest_host=HOST)
+
+
+def test_a_target_claims_what_it_was_asked_for() -> None:
+    asked = dataclasses.replace(REQUEST, spec=[{"physical_network": "physnet1"}])
+    given = order(instance=instance(pci_requests=[asked]))
+    said = believed("check_can_live_migrate_destination", given, LiveCheck(claimed("one"))).context
+    assert said.new_pci_requests == [asked]
+    assert [device.address for device in said.new_pci_devices] == ["0000:81:00.0"]
 
 
 def test_ports_of_others_are_left_out() -> None:

@@ -53,6 +53,7 @@ READING = {
     "machine_type",
     "open_round",
     "own_folders",
+    "port_devices",
     "presence",
     "saved_memory",
     "start",

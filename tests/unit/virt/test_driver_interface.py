@@ -32,6 +32,7 @@ FREE = {
     "live_migration_lacks",
     "machine_type",
     "own_folders",
+    "port_devices",
     "saved_memory",
     "set_clock",
 }

@@ -110,6 +110,23 @@ def test_a_guest_finds_its_port_again() -> None:
     assert port_devices.device_of_port(domain, port(address="fa:16:3e:00:00:00")) is None
 
 
+@pytest.mark.parametrize("vnic_type", ["direct", "macvtap", "vdpa"])
+def test_of_two_ports_with_the_same_address_the_device_is_found(devices: Path, vnic_type: str) -> None:
+    """As the ports of a failover have it (net_failover of Linux)."""
+    (devices / SLOT / "vdpa3" / "vhost-vdpa-7").mkdir(parents=True)
+    device = port(vnic_type=vnic_type)
+    plain = port(vnic_type="normal", vif_type="bridge", details={"bridge_name": "br0"})
+    here = ET.tostring(port_devices.element(device, devices), encoding="unicode")
+    xml = f"<domain><devices>{interface_xml(plain)}{here}</devices></domain>"
+    types = {"direct": "hostdev", "macvtap": "direct", "vdpa": "vdpa"}
+    assert ET.fromstring(port_devices.device_of_port(xml, device) or "").get("type") == types[vnic_type]
+    assert ET.fromstring(port_devices.device_of_port(xml, plain) or "").get("type") == "bridge"
+    assert port_devices.addresses_of_devices(xml) == [PORT.address]
+    without = f"<domain><devices>{interface_xml(plain)}</devices></domain>"
+    assert port_devices.device_of_port(without, device) is None
+    assert port_devices.addresses_of_devices(without) == []
+
+
 def test_functions_are_set_up_on_their_card(devices: Path) -> None:
     commands: list[str] = []
 

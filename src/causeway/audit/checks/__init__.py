@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     Check(guests.elsewhere),
     Check(guests.missing),
     Check(guests.power_states),
+    Check(guests.port_devices, ("ports",)),
     Check(disks.elsewhere),
     Check(disks.stashed),
     Check(disks.missing),

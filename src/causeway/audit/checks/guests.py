@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Record, ServerStanding, Snapshot
-from causeway.model.audit import Disagreement, Severity
+from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.pci import PciDeviceType
 from causeway.model.states import PowerState, VmState
 
 UNTOUCHED = "A guest is never stopped or removed by an audit: look at it first."
@@ -138,4 +139,30 @@ def power_states(snapshot: Snapshot) -> Iterator[Disagreement]:
                 record.uuid,
                 f"The server is {record.vm_state}, its guest on {record.host} is {actual.name.lower()}.",
                 left="The next reports of the host bring the record up to date; else stop or start the server.",
+            )
+
+
+def port_devices(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Ports that are devices of the host, and that a running guest does not have: a migration could not attach them again."""
+    for home in snapshot.homes:
+        contents = snapshot.contents_of(home.host)
+        if home.vm_state is not VmState.ACTIVE or not snapshot.is_at_rest(home) or contents is None:
+            continue
+        if contents.port_devices is None or contents.guests.get(home.uuid) is not PowerState.RUNNING:
+            continue
+        in_guest = contents.port_devices.get(home.uuid)
+        for device in home.pci_devices:
+            port = (snapshot.ports or {}).get(device.request_id or "")
+            if port is None or device.request_id not in home.port_ids or device.dev_type == PciDeviceType.SRIOV_PF:
+                continue
+            if in_guest is None or port["mac_address"].lower() in in_guest:
+                continue
+            yield Disagreement(
+                "port.detached",
+                Severity.ERROR,
+                f"port {device.request_id} on {home.host}",
+                home.uuid,
+                f"The guest does not have port {device.request_id}, for which its server holds PCI device {device.address} of"
+                f" {home.host}.",
+                Fix("attach_ports", {"uuid": home.uuid}),
             )

@@ -32,7 +32,7 @@ def travelling(spec: GuestSpec) -> GuestSpec:
 
 
 class PortDevicesEndpoint:
-    """RPC: detach_port_devices, attach_port_devices."""
+    """RPC: detaches such ports and attaches them."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -61,10 +61,14 @@ class PortDevicesEndpoint:
     ) -> None:
         """Tries all ports, and raises the first error afterwards. Does nothing without a guest: it is made with its ports."""
         with self.host.lock(instance.uuid):
-            attach_all(self.host, instance)
+            _attach_all(self.host, instance)
+
+    def attach_missing_port_devices(self, context: RequestContext, *, instance: Instance) -> None:  # noqa: ARG002
+        with self.host.lock(instance.uuid):
+            _attach_all(self.host, instance)
 
 
-def attach_all(host: Host, instance: Instance) -> None:
+def _attach_all(host: Host, instance: Instance) -> None:
     """Attaches the ports of a guest that are devices of the host, with those that the host has claimed for them."""
     shown = host.driver.presence(instance.uuid)
     if shown is Presence.ABSENT:

@@ -36,6 +36,9 @@ class InventoryEndpoint:
             if not is_stashed or driver.inspect(uuid).has_disks:
                 contents.disks.append(uuid)
         contents.rescue_disks = [uuid for uuid in contents.disks if driver.has_rescue_disk(uuid)]
+        with_devices = {claim.instance_uuid for claim in contents.claims if claim.pci_addresses}
+        known = {uuid: driver.port_devices(uuid) for uuid in with_devices.intersection(contents.guests)}
+        contents.port_devices = {uuid: found for uuid, found in known.items() if found is not None}
         # As long as a move keeps the disks themselves, it may need the offers of them too.
         found = {kind: set(servers) for kind, servers in driver.list_temporary_files().items()}
         found["offers"] = self._host.offers.servers() - set(contents.stashed)

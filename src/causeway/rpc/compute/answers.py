@@ -14,8 +14,10 @@ ended and which images other hosts download. So every answer is compared with th
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from types import NoneType
 from typing import Any
@@ -173,13 +175,26 @@ def _claim(order: Order, answered: MigrationContext) -> MigrationContext:
     if answered.dest_host not in (None, order.host):
         raise order.refuse(f"host {answered.dest_host}")
     # A host says what it has claimed. Everything else is known better here, and added by whoever asked.
+    asked = order.instance.pci_requests if order.instance is not None else []
+    if {request.request_id for request in answered.new_pci_requests} - {request.request_id for request in asked}:
+        raise order.refuse("a claim of PCI devices that nobody asked for")
     return MigrationContext(
         answered.migration_uuid,
         dest_host=answered.dest_host,
         new_numa_topology=answered.new_numa_topology,
-        new_pci_requests=answered.new_pci_requests,
-        new_pci_devices=_pci_devices(order, answered.new_pci_devices, answered.new_pci_requests),
+        new_pci_requests=asked if answered.new_pci_requests else [],
+        new_pci_devices=_claimed_devices(order, answered.new_pci_devices, asked),
     )
+
+
+def _claimed_devices(order: Order, answered: list[PciDevice], asked: list[InstancePCIRequest]) -> list[PciDevice]:
+    """As many devices for each request as it asks for, each another one."""
+    wanted = Counter({request.request_id: request.count for request in asked})
+    if answered and Counter(device.request_id for device in answered) != wanted:
+        raise order.refuse("other devices than those that were asked for")
+    if len({device.address for device in answered}) != len(answered):
+        raise order.refuse("a device twice")
+    return _pci_devices(order, answered, asked)
 
 
 def _pci_devices(order: Order, answered: list[PciDevice], requests: Collection[InstancePCIRequest]) -> list[PciDevice]:
@@ -296,6 +311,9 @@ def _contents(order: Order, answered: HostContents) -> HostContents:
     for uuid in [*named, *(claim.instance_uuid for claim in answered.claims)]:
         if not uuidutils.is_uuid_like(uuid):
             raise order.refuse(f"server {uuid[:80]!r}")
+    for address in itertools.chain.from_iterable((answered.port_devices or {}).values()):
+        if not netutils.is_valid_mac(address):
+            raise order.refuse(f"address {address[:80]!r}")
     return answered
 
 

@@ -288,3 +288,7 @@ class PortDeviceCalls(Client):
 
         Raises GuestUnclear if the guest is between two hosts, and ClaimRefused if the host holds no device for a port.
         """
+
+    @call(since="1.17", monitor=True, too_old=_keeps_ports)
+    def attach_missing_port_devices(self, context: RequestContext, host: str, *, instance: Instance) -> None:
+        """The same for a server that no operation works on, and whose guest lacks such a port."""

@@ -40,6 +40,10 @@ class DeviceMethods:
         if type(self).volume_connector is not DeviceMethods.volume_connector:
             raise unsupported("detach volumes")
 
+    def port_devices(self, uuid: str) -> list[str] | None:  # noqa: ARG002
+        """The MAC addresses of the ports that are devices of the host, in the guest as it runs or is defined; None: unknown."""
+        return None
+
     def attach_interface(self, uuid: str, vif: Vif) -> None:  # noqa: ARG002
         """Plugs the port and gives it to the guest."""
         raise unsupported("attach ports")

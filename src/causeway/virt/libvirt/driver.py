@@ -54,7 +54,7 @@ from causeway.virt.libvirt.live import dirty_memory, live_target
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import NetworkAgent, Ports, is_gone
-from causeway.virt.libvirt.port_devices import device_of_port
+from causeway.virt.libvirt.port_devices import addresses_of_devices, device_of_port
 from causeway.virt.libvirt.storage import backups, blank_disks, copies, rescue, rounds, saved_memory
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
 from causeway.virt.libvirt.storage.disks import InstanceDisks
@@ -346,6 +346,13 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         agent.set_clock(self._connection, uuid)
 
     # devices
+
+    def port_devices(self, uuid: str) -> list[str] | None:
+        def ask(hypervisor: Any) -> list[str] | None:
+            domain = power.find(hypervisor, uuid)
+            return None if domain is None else addresses_of_devices(domain.XMLDesc())
+
+        return self._connection.call(f"describe guest {uuid}", ask, again=True)
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
         xml = devices.asked(self._connection, uuid, str)

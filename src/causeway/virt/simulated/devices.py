@@ -60,6 +60,10 @@ class DevicesDriver(SimulatedBase, ABC):
                 guest.volumes = [other for other in guest.volumes if other.volume_id != volume.volume_id]
                 self.files.save(guest)
 
+    def port_devices(self, uuid: str) -> list[str] | None:
+        guest = self.files.guests.get(uuid)
+        return None if guest is None else [port.mac for port in guest.ports if port.pci_slot is not None]
+
     def attach_interface(self, uuid: str, vif: Vif) -> None:
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
