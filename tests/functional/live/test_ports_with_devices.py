@@ -21,7 +21,7 @@ from tests.functional.servers.sriov_cloud import (
 )
 from tests.security.answers.lying import lying
 
-from .live_cloud import ONE_NETWORK, LiveCloud
+from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import elsewhere
 
 CLOUD: dict[str, Any] = {
@@ -284,6 +284,21 @@ def test_a_paused_guest_is_refused_because_it_releases_nothing(cloud: LiveCloud,
     cloud.wait(server, "PAUSED")
     answer = cloud.migrate_live(server)
     assert answer.status_code == 400 and "paused instance with SR-IOV ports" in answer.text
+
+
+def test_nothing_is_held_of_a_server_that_is_deleted_while_it_travels(cloud: LiveCloud, ports: Any) -> None:
+    server, port, source, target = booted(cloud, ports)
+    cloud.busy(server)
+    assert cloud.migrate_live(server, host=target).status_code == 202
+    cloud.becomes(server, "running")
+    cloud.job_runs(server)
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
+    cloud.settle()
+    assert (devices_on(cloud, source), devices_on(cloud, target)) == ([], FUNCTIONS[:1])
+    left = cloud.admin.network.get_port(port.id)
+    assert (left.device_id, left.binding_profile) == ("", {"trusted": "true"})
+    assert cloud.hosts_of(server) == {} and cloud.audit().disagreements == []
 
 
 def test_a_target_that_names_a_device_from_nowhere_harms_no_other_host(cloud: LiveCloud, ports: Any) -> None:

@@ -87,3 +87,22 @@ def test_a_port_that_is_attached_moves_along(cloud: Cloud, ports: Any, policy: A
     until(lambda: cloud.admin.network.get_port(port.id).device_id, lambda id: id == "", "the port to be free")
     cloud.settle()
     assert check_agrees(cloud, server) == []
+
+
+@FORMS
+def test_a_guest_that_goes_live_gets_a_function_of_the_card_that_gives_the_bandwidth(
+    cloud: Cloud, ports: Any, policy: Any, groups: bool
+) -> None:
+    cloud.parts.devcloud.port_resource_request_groups = groups
+    plain, guaranteed = ports(), ports(qos_policy_id=policy.id)
+    server = boot(cloud, plain, guaranteed)
+    before, source = profile_of(cloud, guaranteed), cloud.show(server).compute_host
+    for _way in ("there", "back"):
+        cloud.admin.compute.live_migrate_server(server.id, host=None, block_migration="auto")
+        cloud.settle()
+        cloud.wait(server, "ACTIVE")
+        check_agrees(cloud, server, plain, guaranteed)
+        moved = profile_of(cloud, guaranteed)
+        assert (profile_of(cloud, plain)["pci_slot"], moved["pci_slot"]) == (FUNCTIONS[0], OTHER_FUNCTIONS[0])
+        assert (cloud.show(server).compute_host == source) is (moved["allocation"] == before["allocation"])
+    assert cloud.show(server).compute_host == source
