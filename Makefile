@@ -8,7 +8,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint audit format test test-rest coverage integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint audit format test test-rest coverage integration verify tempest clients demo docs bench bench-downtime bench-drain bench-scale bench-silence faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -76,6 +76,10 @@ bench: install ## latencies, work, and exact numbers of statements and calls, as
 
 bench-downtime: install ## how long real guests are off (root, QEMU and libvirt), as a table (DOWNTIME="--gib 8 --json FILE")
 	$(BIN)/python -W ignore -m benchmarks.downtime $(DOWNTIME)
+
+bench-silence: install ## how long a guest is silent while it migrates, by network: the lab's, Open vSwitch, iptables_hybrid, OVN; and for how long its hypervisors had it stand still (SILENCE="--network ovn --times 3 --json FILE")
+	@scripts/install-services.sh
+	$(BIN)/python -W ignore -m benchmarks.silence $(SILENCE)
 
 bench-scale: install ## 10 cells x 1,000 hosts, 100,000 servers, most of them records, on PostgreSQL and RabbitMQ, ten minutes at most (BENCH_SCALE="--cells 2 --hosts 20 --servers 500" and others); decisions only: .venv/bin/python -m benchmarks.decisions; 100 cells: -m benchmarks.cells
 	@scripts/install-packages.sh --servers

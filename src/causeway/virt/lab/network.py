@@ -163,6 +163,10 @@ class LabNetwork:
         found = {network.id: self._dhcp_server(network.id).namespace for network in topology.networks}
         return {network_id: namespace for network_id, namespace in found.items() if namespace in there}
 
+    def dhcp_namespace(self, network_id: str) -> str:
+        """The namespace of the network's DHCP server, which may not exist."""
+        return self._dhcp_server(network_id).namespace
+
     def ping(self, network_id: str, address: str, count: int = 3) -> PingResult:
         """Pings a guest from where the network's DHCP server is. Raises `GuestFailed` if there is none."""
         server = self._dhcp_server(network_id)
@@ -204,7 +208,7 @@ class LabNetwork:
     def observer(self, network_id: str) -> Observer:
         """An observer of what guests of a network send to its DHCP server, which must exist."""
         hosts = {host: self.namespace(host) for host in self._host_numbers([])}
-        return Observer(self._dhcp_server(network_id).namespace, hosts)
+        return Observer(self.dhcp_namespace(network_id), hosts)
 
     def _dhcp_server(self, network_id: str) -> DhcpServer:
         return DhcpServer(network_id, f"{self._prefix}-dhcp-{network_id[:11]}", self._state_dir / "dhcp" / network_id)
