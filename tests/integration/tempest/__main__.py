@@ -1,4 +1,4 @@
-"""``python -m tests.integration.tempest [--on simulated|guests] [--regex R] [--database D] [--one-cell] [--directory D]``.
+"""``python -m tests.integration.tempest [--on simulated|guests] [--network N] [--regex R] [--database D] [--directory D]``.
 
 Two deployments, one after the other: simulated hosts for the tests of the API, real guests for scenarios and whatever else
 logs in. Status 0 only if every test that was run passed.
@@ -18,8 +18,9 @@ from pathlib import Path
 import click
 
 from tests.functional.processes.rabbit import why_not
+from tests.integration.real_services.guests import Networking
 from tests.integration.real_services.machine import VENV as SERVICES
-from tests.integration.tempest import settings
+from tests.integration.tempest import ovn, settings
 from tests.integration.tempest.guests import GuestsBehindRouters, guests, missing
 from tests.integration.tempest.stack import CELLS, ONE_CELL, Cloud, stack
 
@@ -107,7 +108,11 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: P
     return status
 
 
-def _why_not(halves: list[str]) -> str | None:
+# Of the real guests.
+NETWORKS = {"agents": (GuestsBehindRouters, Networking()), "ovn": (ovn.GuestsOnOvn, ovn.NETWORKING)}
+
+
+def _why_not(halves: list[str], network: str) -> str | None:
     """Why these can't run here; None if they can."""
     if reason := why_not():
         return reason
@@ -115,7 +120,9 @@ def _why_not(halves: list[str]) -> str | None:
         return "the real services or Tempest are not installed: make tempest does that"
     if os.geteuid() != 0:
         return "the volume service mounts shares: it needs root"
-    return missing() if "guests" in halves else None
+    if "guests" not in halves:
+        return None
+    return missing() or (ovn.missing() if network == "ovn" else None)
 
 
 def _total(counts: Path) -> str:
@@ -130,6 +137,7 @@ def _total(counts: Path) -> str:
 @click.option("--regex", default="", help="Which of the tests.")
 @click.option("--database", default="postgresql", type=click.Choice(["postgresql", "mariadb"]))
 @click.option("--concurrency", type=int, help="How many tests at once; on simulated hosts 3, on real guests 2.")
+@click.option("--network", type=click.Choice(list(NETWORKS)), default="agents", help="What Neutron has on real hosts.")
 @click.option("--one-cell", is_flag=True, help="All simulated hosts in one cell: live migrations may name any of them.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
 @click.option(
@@ -140,13 +148,14 @@ def main(
     regex: str,
     database: str,
     concurrency: int | None,
+    network: str,
     one_cell: bool,
     directory: Path | None,
     json_file: Path | None,
 ) -> None:
     """Tempest against deployments that are made for it."""
     names = [half] if half else list(HALVES)
-    if reason := _why_not(names):
+    if reason := _why_not(names, network):
         raise click.ClickException(reason)
     with ExitStack() as opened:
         if directory is None:
@@ -166,7 +175,7 @@ def main(
             cloud: Cloud | GuestsBehindRouters
             with ExitStack() as deployed:
                 if name == "guests":
-                    cloud = deployed.enter_context(guests(place, database))
+                    cloud = deployed.enter_context(guests(place, database, *NETWORKS[network]))
                 else:
                     cloud = deployed.enter_context(stack(place, database, ONE_CELL if one_cell else CELLS))
                 conf = settings.prepare(cloud, place)

@@ -21,7 +21,7 @@ from causeway.virt.lab.guest_image import GuestImage
 from tests.functional.processes.deployment import PATIENCE, until
 from tests.integration.real_services import guests as real
 from tests.integration.real_services.configuration import render
-from tests.integration.real_services.guests import GuestCloud, guest_cloud
+from tests.integration.real_services.guests import GuestCloud, Networking, guest_cloud
 from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.switches import CONNECTION
 from tests.integration.tempest import consoles, guest_image, stack
@@ -34,7 +34,7 @@ OPTIONS = {
     **stack.OPTIONS,
     "DEFAULT": {**real.OPTIONS["DEFAULT"], "shelved_offload_time": 0},
 }
-_SECRET = "of-agent-and-service"
+SECRET = "of-agent-and-service"
 _PROGRAMS = ("iptables", "haproxy", "ethtool", "arping", "radvd")
 
 
@@ -62,29 +62,41 @@ class GuestsBehindRouters(GuestCloud):
         return {**super().hypervisor(host), "vnc": screens, "serial_console": {"proxyclient_address": address}}
 
     def start(self) -> None:
-        _delete_names_of_routers()
+        self.delete_names()
         super().start()
         consoles.start(self, self.console_port)
         self.outside = self.machines.join_provider()
-        address = f"127.0.0.1:{free_port()}"
-        proxy = {"service_metadata_proxy": "true", "metadata_proxy_shared_secret": _SECRET}
+        address = self.metadata_address()
+        proxy = {"service_metadata_proxy": "true", "metadata_proxy_shared_secret": SECRET}
         self._write("metadata.conf", {"neutron": proxy})
         self.start_role("metadata", "metadata", "--bind", address, "--workers", "1").wait_ready()
-        self._start_agents(address)
+        self.start_agents(address)
 
     def stop(self) -> None:
-        # The agent's own end leaves the routers' proxies running, for its next start.
-        for file in self.services.machine.directory.glob("state/routers/external/pids/*.haproxy"):
-            with suppress(ProcessLookupError):
-                os.kill(int(file.read_text()), signal.SIGTERM)
+        self.end_proxies()
         consoles.stop(self)
         metadata = self.processes.pop("metadata")
         metadata.terminate()
         assert metadata.wait_ended() == 0
         super().stop()
+        self.delete_names()
+
+    def metadata_address(self) -> str:
+        """Where the metadata service listens: its agents reach it there."""
+        return f"127.0.0.1:{free_port()}"
+
+    def end_proxies(self) -> None:
+        """The agents' own end leaves their proxies running, for their next start."""
+        for file in self.services.machine.directory.glob("state/routers/external/pids/*.haproxy"):
+            with suppress(ProcessLookupError):
+                os.kill(int(file.read_text()), signal.SIGTERM)
+
+    def delete_names(self) -> None:
+        """Those of the agents' namespaces that are no more."""
         _delete_names_of_routers()
 
-    def _start_agents(self, metadata: str) -> None:
+    def start_agents(self, metadata: str) -> None:
+        """Those of routers and metadata."""
         machine, queue = self.services.machine, self.services.addresses.queue
         state = machine.directory / "state/routers"
         state.mkdir()
@@ -106,7 +118,7 @@ class GuestsBehindRouters(GuestCloud):
                 **common,
                 "nova_metadata_host": host,
                 "nova_metadata_port": port,
-                "metadata_proxy_shared_secret": _SECRET,
+                "metadata_proxy_shared_secret": SECRET,
                 "metadata_proxy_socket": state / "metadata",
                 "metadata_workers": 1,
             },
@@ -142,10 +154,18 @@ def _delete_names_of_routers(folder: Path = Path("/run/netns")) -> None:
 
 
 @contextmanager
-def guests(directory: Path, database: str) -> Iterator[GuestsBehindRouters]:
+def guests(
+    directory: Path, database: str, kind: type[GuestsBehindRouters], networking: Networking
+) -> Iterator[GuestsBehindRouters]:
     port = free_port()
     options = {**OPTIONS, **consoles.options(port)}
-    kind = type("Guests", (GuestsBehindRouters,), {"console_port": port})
-    with guest_cloud(directory, cells=CELLS, database=database, options=options, kind=kind) as cloud:
+    with guest_cloud(
+        directory,
+        cells=CELLS,
+        database=database,
+        options=options,
+        kind=type("Guests", (kind,), {"console_port": port}),
+        networking=networking,
+    ) as cloud:
         assert isinstance(cloud, GuestsBehindRouters)
         yield cloud
