@@ -8,7 +8,10 @@ from typing import Any
 import os_vif
 import pytest
 from os_vif.objects import vif as os_vif_objects
+from pyroute2.netlink.exceptions import NetlinkError
+from vif_plug_ovs import linux_net
 
+from causeway.errors import GuestFailed
 from causeway.model.network import Vif
 from causeway.virt.libvirt import network
 from causeway.virt.libvirt.network import Ports
@@ -16,6 +19,41 @@ from causeway.virt.libvirt.network import Ports
 SERVER = "11111111-2222-3333-4444-555555555555"
 PORT_ID = "22222222-2222-3333-4444-555555555555"
 NETWORK_ID = "33333333-2222-3333-4444-555555555555"
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What is done with tap devices of this machine: nothing, but it is recorded."""
+    done: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(linux_net, "create_tap", lambda *words, multiqueue: done.append(("made", *words, multiqueue)))
+    monkeypatch.setattr(linux_net, "set_interface_state", lambda *words: done.append(words))
+    return done
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_tap_device_is_up_before_the_switch_knows_of_it(
+    monkeypatch: pytest.MonkeyPatch, made: list[tuple[Any, ...]], is_there: bool
+) -> None:
+    """Open vSwitch in user space may take a device down that is brought up while it looks."""
+    monkeypatch.setattr(network, "_exists", lambda _device: is_there)
+    monkeypatch.setattr(os_vif, "plug", lambda port, _guest: made.append(("plugged", port.vif_name)))
+    vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type="ovs", mtu=1442)
+
+    Ports(None).plug(SERVER, vif, has_queues=True)
+
+    device = vif.devname
+    first = (device, "up") if is_there else ("made", device, 1442, "fa:16:3e:00:00:01", True)
+    assert made == [first, ("plugged", device)]
+
+
+def test_a_tap_device_that_can_not_be_made_is_a_failure_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_words: object, multiqueue: bool) -> None:
+        raise NetlinkError(16, f"busy, queues: {multiqueue}")
+
+    monkeypatch.setattr(linux_net, "create_tap", fail)
+    vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type="ovs")
+    with pytest.raises(GuestFailed, match="could not be plugged"):
+        Ports(None).plug(SERVER, vif)
 
 
 @pytest.mark.parametrize(("details", "datapath"), [({"datapath_type": "netdev"}, "netdev"), ({}, "system")])

@@ -3,7 +3,7 @@
 libvirt puts a guest's tap device into the bridge that the port's binding names. In the lab, the lab's own agent makes the bridge;
 a bridge of a port's own is made by os-vif.
 
-A port of Open vSwitch is there before its guest, because os-vif makes the tap device. So whoever wires the port there (Neutron's
+A port of Open vSwitch is there before its guest, because the tap device is made first. So whoever wires the port there (Neutron's
 agent, or ovn-controller) begins before the guest boots, or before its memory travels in a live migration.
 """
 
@@ -22,7 +22,8 @@ from os_vif import exception as os_vif_exception
 from os_vif.objects import instance_info
 from os_vif.objects import network as os_vif_network
 from os_vif.objects import vif as os_vif_objects
-from vif_plug_ovs import privsep
+from pyroute2.netlink.exceptions import NetlinkError
+from vif_plug_ovs import linux_net, privsep
 
 from causeway.errors import GuestFailed
 from causeway.hardware.port_devices import needs_device
@@ -65,7 +66,8 @@ class Ports:
             case Plug.SOCKET:
                 self._call_os_vif(uuid, vif, partial(_at_socket, vif), plug=True)
             case Plug.SWITCH:
-                self._call_os_vif(uuid, vif, partial(_in_switch, vif, has_queues=has_queues), plug=True)
+                make = partial(_in_switch, vif, has_queues=has_queues)
+                self._call_os_vif(uuid, vif, make, plug=True, before=partial(_make_tap, vif, has_queues=has_queues))
 
     def unplug(self, uuid: str, vif: Vif) -> None:
         if needs_device(vif.vnic_type):
@@ -79,8 +81,19 @@ class Ports:
                 # A host that was off has no such bridge, but its switch has noted the port.
                 self._call_os_vif(uuid, vif, partial(_hybrid, vif, bridge=_left(vif)), plug=False)
 
-    def _call_os_vif(self, uuid: str, vif: Vif, make: Callable[[], os_vif_objects.VIFBase], *, plug: bool) -> None:
-        """``make``: makes the object for os-vif, whose classes are there only when os-vif was initialized."""
+    def _call_os_vif(
+        self,
+        uuid: str,
+        vif: Vif,
+        make: Callable[[], os_vif_objects.VIFBase],
+        *,
+        plug: bool,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        """``make``: makes the object for os-vif, whose classes are there only when os-vif was initialized.
+
+        ``before``: is called first, and needs os-vif, too.
+        """
         with self._lock:
             if not self._initialized:
                 os_vif.initialize()
@@ -90,8 +103,10 @@ class Ports:
                 self._initialized = True
         guest = instance_info.InstanceInfo(uuid=uuid, name=f"instance-{uuid}")
         try:
+            if before is not None:
+                before()
             (os_vif.plug if plug else os_vif.unplug)(make(), guest)
-        except (os_vif_exception.ExceptionBase, OSError) as error:
+        except (os_vif_exception.ExceptionBase, NetlinkError, OSError) as error:
             what = "plugged" if plug else "unplugged"
             raise GuestFailed(f"Port {vif.id} could not be {what}.", details=str(error)) from error
 
@@ -112,6 +127,18 @@ def _exists(device: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _make_tap(vif: Vif, *, has_queues: bool) -> None:
+    """Makes the port's tap device, and brings it up, before the switch knows of it. May be repeated.
+
+    os-vif would bring it up when the switch has seen it. Open vSwitch in user space sets flags as it read them before, so now and
+    then it takes such a device down again, and nobody ever reaches the guest.
+    """
+    if _exists(vif.devname):
+        linux_net.set_interface_state(vif.devname, "up")
+    else:
+        linux_net.create_tap(vif.devname, vif.mtu, vif.address, multiqueue=has_queues)
 
 
 def _in_switch(vif: Vif, *, has_queues: bool = False, bridge: str | None = None) -> os_vif_objects.VIFOpenVSwitch:
