@@ -88,9 +88,11 @@ def _matrix(name: str, about: str, minutes: float, *options: str, lane: str) -> 
     return Part("faults", name, about, command, minutes, reading.matrix, ("servers",), lane, resumes=True)
 
 
-def _bench(name: str, about: str, minutes: float, reader: Reader, module: str, *options: str) -> Part:
-    command = (PYTHON, "-W", "ignore", "-m", module, *options, "--json", RESULT)
-    return Part("bench", name, about, command, minutes, reader, ("servers",))
+def _bench(
+    name: str, about: str, minutes: float, reader: Reader, module: str, *, needs: tuple[str, ...] = ("servers",)
+) -> Part:
+    command = (PYTHON, "-W", "ignore", "-m", module, "--json", RESULT)
+    return Part("bench", name, about, command, minutes, reader, needs)
 
 
 def _tool(name: str, about: str, minutes: float) -> Part:
@@ -305,6 +307,14 @@ PARTS: tuple[Part, ...] = (
     _tool_beside("libcloud", 4),
     _bench("calls", "statements, calls and time of each operation", 5, reading.calls, "benchmarks"),
     _bench("downtime", "how long a guest can't be reached", 10, reading.numbers, "benchmarks.downtime"),
+    _bench(
+        "silence",
+        "how long a guest is silent while it migrates, by network",
+        20,
+        reading.numbers,
+        "benchmarks.silence",
+        needs=("servers", "services"),
+    ),
     _bench("scale", "10 cells with 1,000 hosts, 100,000 servers", 12, reading.numbers, "benchmarks.scale"),
     _bench("drains", "drains, planned, simulated and real", 10, reading.numbers, "benchmarks.drains"),
 )
