@@ -204,7 +204,14 @@ PARTS: tuple[Part, ...] = (
         needs=("os",),
         lane="b",
     ),
-    _real("ovn", "real guests on OVN: moves, security groups, a dead ovn-controller", 15, "test_ovn.py", lane="b"),
+    _real(
+        "ovn",
+        "real guests on OVN: moves, evacuation, security groups, dead controllers, floating IPs, metadata, trunks",
+        35,
+        "test_ovn.py",
+        "test_ovn_networks.py",
+        lane="b",
+    ),
     _real(
         "hybrid", "real guests whose ports have bridges of their own (iptables_hybrid)", 10, "test_hybrid.py", lane="b"
     ),

@@ -134,7 +134,7 @@ class GuestCloud(Deployment):
         """As an administrator, who may say where."""
         networks, where = [{"uuid": self._network}], {"availability_zone": f"nova:{host}"}
         words = {"name": "server", "flavor_id": "small", "image_id": self._image, "networks": networks, **where}
-        return self.wait(self.admin.compute.create_server(**words, **fields), "ACTIVE")
+        return self.wait(self.admin.compute.create_server(**{**words, **fields}), "ACTIVE")
 
     def delete_all(self) -> None:
         """All servers and volumes of the user; waits for the servers."""

@@ -93,7 +93,7 @@ class Machines:
 
     def stop(self) -> None:
         """Ends hosts and guests and deletes the networks."""
-        self._kill_guests()
+        self._kill_guests(self._directory)
         self.lab.stop(keep_guests=False)
         there = {link["ifname"] for link in json.loads(run("ip", "-json", "link", "show"))}
         # A namespace may keep its end for a while after it was deleted.
@@ -101,14 +101,18 @@ class Machines:
             if device in there:
                 subprocess.run(["ip", "link", "delete", device], capture_output=True, timeout=_TIMEOUT)
 
-    def _kill_guests(self) -> None:
+    def kill_guests(self, host: str) -> None:
+        """As when the host loses its power."""
+        self._kill_guests(self._directory / "hosts" / host)
+
+    def _kill_guests(self, folder: Path) -> None:
         """The lab looks for guests by its own folder; the disks of these are where the compute processes keep them."""
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_bytes().decode(errors="replace").split("\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if Path(words[0]).name.startswith("qemu-system") and any(f"{self._directory}/" in word for word in words):
+            if Path(words[0]).name.startswith("qemu-system") and any(f"{folder}/" in word for word in words):
                 with suppress(ProcessLookupError):
                     os.kill(int(path.parent.name), signal.SIGKILL)
 

@@ -88,8 +88,7 @@ class OvnSwitches(Switches):
         tunnel = self._tunnels[host]
         bridge = ("add-br", "br-underlay", "--", "set", "bridge", "br-underlay", "datapath_type=netdev")
         self.control(host, *bridge, "--", "add-port", "br-underlay", UNDERLAY)
-        run(*inside, "ip", "addr", "add", f"{tunnel}/24", "dev", "br-underlay")
-        run(*inside, "ip", "link", "set", "br-underlay", "up")
+        self._give_addresses(host)
         # The kernel must not answer guests' questions for the addresses of the host's own ports on their networks.
         run(*inside, "sysctl", "-q", "-w", "net.ipv4.conf.all.arp_ignore=1")
         said = {
@@ -99,10 +98,18 @@ class OvnSwitches(Switches):
             "ovn-bridge": self.bridge(host),
             "ovn-bridge-datapath-type": "netdev",
             "ovn-bridge-mappings": "physical:br-provider",
+            # A router's gateway is on one of these hosts.
+            "ovn-cms-options": "enable-chassis-as-gw",
         }
         self.control(
             host, "set", "Open_vSwitch", ".", *(f'external_ids:{name}="{value}"' for name, value in said.items())
         )
+
+    def _give_addresses(self, host: str) -> None:
+        super()._give_addresses(host)
+        inside = self._machines.inside(host)
+        run(*inside, "ip", "addr", "replace", f"{self._tunnels[host]}/24", "dev", "br-underlay")
+        run(*inside, "ip", "link", "set", "br-underlay", "up")
 
     def start_agent(self, host: str) -> None:
         command = ["ovn-controller", CONNECTION, f"--pidfile={RUN}/ovn-controller.pid"]
@@ -148,7 +155,7 @@ class OvnServices(ServicesWithAgents):
 
     def _neutron(self) -> Options:
         options = super()._neutron()
-        return {**options, "DEFAULT": {**options["DEFAULT"], "service_plugins": "qos,ovn-router"}}
+        return {**options, "DEFAULT": {**options["DEFAULT"], "service_plugins": "qos,ovn-router,trunk"}}
 
     def _ml2(self) -> Options:
         options = configuration.ml2()

@@ -28,6 +28,8 @@ PLACE = Path("/run/openvswitch")
 CONNECTION = f"unix:{PLACE}/db.sock"
 # Of an agent's log: some minutes.
 LINES_SHOWN = 200
+# How the names of the devices of guests' ports begin.
+_PLUGGED = ("tap", "qbr", "qvb", "qvo")
 
 
 # A connection through a device; what is heard is printed.
@@ -68,28 +70,46 @@ class Switches:
         PLACE.mkdir(parents=True, exist_ok=True)
         inside = self._machines.inside(host)
         run(*inside, "mount", "--bind", str(folder), str(PLACE))
-        database = folder / "conf.db"
-        run("ovsdb-tool", "create", str(database), str(SCHEMA))
-        self._machine.start(
-            f"ovsdb-{host}",
-            [
-                *inside,
-                *("ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
-                f"--unixctl={PLACE}/ovsdb.ctl",
-            ],
-        )
-        self._machine.await_that((folder / "db.sock").exists, f"ovsdb-{host}")
+        run("ovsdb-tool", "create", str(folder / "conf.db"), str(SCHEMA))
+        self._start_database(host, folder)
         self.control(host, "--no-wait", "init")
         names = (f"external_ids:system-id={host}", f"external_ids:hostname={host}")
         self.control(host, "--no-wait", "set", "Open_vSwitch", ".", *names)
-        self._machine.start(
-            f"vswitchd-{host}",
-            [*inside, "ovs-vswitchd", CONNECTION, f"--unixctl={PLACE}/vswitchd.ctl"],
-        )
+        self._start_switch(host)
         bridge = ("add-br", "br-provider", "--", "set", "bridge", "br-provider", "datapath_type=netdev")
         self.control(host, *bridge, "--", "add-port", "br-provider", PROVIDER)
         self._prepare_agent(host)
         self.start_agent(host)
+
+    def lose_power(self, host: str) -> None:
+        """Without notice. What its kernel has of guests' ports is gone, what its switch has noted is not."""
+        for name in (self.agent(host), f"vswitchd-{host}", f"ovsdb-{host}"):
+            self._machine.kill(name)
+        inside = self._machines.inside(host)
+        for link in json.loads(run(*inside, "ip", "-json", "link", "show")):
+            if link["ifname"].startswith(_PLUGGED):
+                # The other end of a pair goes with the first one.
+                run(*inside, "sh", "-c", f"! ip link show {link['ifname']} || ip link delete {link['ifname']}")
+
+    def regain_power(self, host: str) -> None:
+        folder = self._machine.directory / "state" / f"switch-{host}"
+        for left in folder.glob("*.sock"):
+            left.unlink()
+        self._start_database(host, folder)
+        self._start_switch(host)
+        self.control(host, "show")
+        self._give_addresses(host)
+        self.start_agent(host)
+
+    def _start_database(self, host: str, folder: Path) -> None:
+        database = ("ovsdb-server", str(folder / "conf.db"), f"--remote=punix:{PLACE}/db.sock")
+        command = [*self._machines.inside(host), *database, f"--unixctl={PLACE}/ovsdb.ctl"]
+        self._machine.start(f"ovsdb-{host}", command)
+        self._machine.await_that((folder / "db.sock").exists, f"ovsdb-{host}")
+
+    def _start_switch(self, host: str) -> None:
+        command = ["ovs-vswitchd", CONNECTION, f"--unixctl={PLACE}/vswitchd.ctl"]
+        self._machine.start(f"vswitchd-{host}", [*self._machines.inside(host), *command])
 
     def _prepare_agent(self, host: str) -> None:
         """What the host's agent needs before its first start."""
@@ -209,21 +229,24 @@ class Switches:
         self.control(
             host, "--may-exist", "add-port", self.bridge(host), device, *interface, "external_ids:iface-status=active"
         )
-        inside = self._machines.inside(host)
-        # Each device answers for its own address only.
-        run(
-            *inside,
-            "sysctl",
-            "-q",
-            "-w",
-            f"net.ipv4.conf.{device}.arp_ignore=1",
-            f"net.ipv4.conf.{device}.arp_announce=2",
-        )
-        run(*inside, "ip", "link", "set", device, "up")
         address: str = port.fixed_ips[0]["ip_address"]
-        run(*inside, "ip", "addr", "add", f"{address}/24", "dev", device)
+        self._give_address(host, device, address)
         until(lambda: admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the probe's port")
         return address
+
+    def _give_addresses(self, host: str) -> None:
+        """To the switch's own ports, which lose them when it ends."""
+        for (where, device), address in self._probed.items():
+            if where == host:
+                self._give_address(host, device, address)
+
+    def _give_address(self, host: str, device: str, address: str) -> None:
+        inside = self._machines.inside(host)
+        # Each device answers for its own address only.
+        settings = (f"net.ipv4.conf.{device}.arp_ignore=1", f"net.ipv4.conf.{device}.arp_announce=2")
+        run(*inside, "sysctl", "-q", "-w", *settings)
+        run(*inside, "ip", "link", "set", device, "up")
+        run(*inside, "ip", "addr", "replace", f"{address}/24", "dev", device)
 
     def _agent(self, host: str) -> dict[str, dict[str, object]]:
         state = self._machine.directory / "state" / f"neutron-{host}"
