@@ -224,11 +224,11 @@ def test_a_port_that_is_not_attached_at_first_is_tried_again(cloud: LiveCloud, p
 
 
 @pytest.mark.expects_errors("is without a port")
-@pytest.mark.parametrize("repair", ["audit", "hard reboot"])
+@pytest.mark.parametrize(("repair", "crosses"), [("audit", False), ("hard reboot", True)])
 def test_a_server_moves_without_a_port_that_can_not_be_attached_and_says_so(
-    cloud: LiveCloud, ports: Any, repair: str
+    cloud: LiveCloud, ports: Any, repair: str, *, crosses: bool
 ) -> None:
-    server, port, source, target = booted(cloud, ports)
+    server, port, source, target = booted(cloud, ports, crosses=crosses)
     memory = cloud.remember(server, "a line")
     cloud.break_driver([target], "attach_interface")
     after = cloud.migrated(server, host=target)
@@ -246,6 +246,21 @@ def test_a_server_moves_without_a_port_that_can_not_be_attached_and_says_so(
         cloud.settle()
         cloud.wait(server, "ACTIVE")
     check_at(cloud, server, port, target, FUNCTIONS[1])
+
+
+@pytest.mark.expects_errors("is without a port")
+def test_a_port_that_its_source_can_not_attach_again_holds_up_no_rollback(cloud: LiveCloud, ports: Any) -> None:
+    server, port, source, target = booted(cloud, ports)
+    cloud.break_driver([source], "live_migrate", 1)
+    cloud.break_driver([source], "attach_interface")
+    after = cloud.migrated(server, host=target)
+    assert (after.status, after.compute_host, cloud.migration(server).status) == ("ACTIVE", source, "failed")
+    assert ports_in_guest(cloud, server) == {} and claims_of(cloud, server) == [source]
+    assert ("compute_attach_port_devices", "Error") in cloud.events(server, "live-migration")
+    cloud.heal()
+    cloud.only("port.detached")
+    cloud.fixes("port.detached")
+    check_at(cloud, server, port, source, FUNCTIONS[0])
 
 
 @pytest.mark.parametrize("who", ["source", "target"])
