@@ -213,6 +213,13 @@ PARTS: tuple[Part, ...] = (
         lane="b",
     ),
     _real(
+        "agents-and-ovn",
+        "real guests go from Open vSwitch's agents to OVN and back, in one Neutron",
+        12,
+        "test_agents_and_ovn.py",
+        lane="b",
+    ),
+    _real(
         "hybrid", "real guests whose ports have bridges of their own (iptables_hybrid)", 10, "test_hybrid.py", lane="b"
     ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
