@@ -50,7 +50,7 @@ integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Pl
 verify: install ## everything that proves this project, unattended, for a night (as root); continues where it stopped; writes docs/verified.md (VERIFY="--list", VERIFY="test clients")
 	@$(BIN)/python -m verify $(VERIFY)
 
-tempest: install ## Tempest, OpenStack's own tests: the API on simulated hosts, then scenarios on real guests, beside the real services (as root; TEMPEST="--on guests", TEMPEST="--regex R")
+tempest: install ## Tempest, OpenStack's own tests: the API on simulated hosts, then scenarios on real guests, beside the real services (as root; TEMPEST="--on guests", with --network ovn on OVN, TEMPEST="--regex R")
 	@scripts/install-services.sh
 	@scripts/install-tool.sh tempest tempest
 	@$(BIN)/python -W ignore -m tests.integration.tempest $(TEMPEST)

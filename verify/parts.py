@@ -296,6 +296,18 @@ PARTS: tuple[Part, ...] = (
         needs=("servers", "services", "tempest"),
     ),
     Part(
+        "tempest",
+        "ovn",
+        "the same on OVN, behind its routers",
+        (
+            *(PYTHON, "-W", "ignore", "-m", "tests.integration.tempest"),
+            *("--on", "guests", "--network", "ovn", "--json", RESULT),
+        ),
+        minutes=35,
+        reader=reading.suites,
+        needs=("servers", "services", "tempest"),
+    ),
+    Part(
         "clients",
         "up",
         "functional tests of three clients on `causeway up`",
