@@ -58,6 +58,7 @@
         ├── AnswerRefused             500  answer_refused         (a host's answer names what it was not asked about)
         ├── ReportRefused             500  report_refused         (a host reports of itself what can't be)
         ├── VifPluggingFailed         500  vif_plugging_failed
+        ├── PortsDown                 500  ports_down             (a warning: nothing fails for it)
         ├── OperationUnderWay         500  operation_under_way    (on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a needed host does not report; it is waited for)
         ├── HostFenced                500  host_fenced            (an operator said that it is dead)
