@@ -44,7 +44,7 @@ test-rest: install ## what make test leaves: further cases of the same tests, re
 coverage: install ## the lines of src that unit tests and tests of the API run, in threads and processes too; fails below the floor in pyproject.toml (COVERAGE=tests/unit/sagas: of some tests, without a floor)
 	@scripts/measure-coverage.sh $(COVERAGE)
 
-integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root), in two lanes, about an hour on two cores; continues where it stopped (PART=faults for a part; VERIFY=--list shows them; VERIFY=--again)
+integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root), in two lanes, about two hours on two cores; continues where it stopped (PART=faults for a part; VERIFY=--list shows them; VERIFY=--again)
 	@$(BIN)/python -m verify $(VERIFY) integration$(if $(PART),/$(PART))
 
 verify: install ## everything that proves this project, unattended, for a night (as root); continues where it stopped; writes docs/verified.md (VERIFY="--list", VERIFY="test clients")

@@ -207,10 +207,10 @@ PARTS: tuple[Part, ...] = (
     _real(
         "ovn",
         "real guests on OVN: moves, evacuation, security groups, dead controllers, floating IPs, metadata, trunks",
-        35,
+        22,
         "test_ovn.py",
         "test_ovn_networks.py",
-        lane="b",
+        lane="a",
     ),
     _real(
         "agents-and-ovn",
@@ -220,7 +220,7 @@ PARTS: tuple[Part, ...] = (
         lane="b",
     ),
     _real(
-        "hybrid", "real guests whose ports have bridges of their own (iptables_hybrid)", 10, "test_hybrid.py", lane="b"
+        "hybrid", "real guests whose ports have bridges of their own (iptables_hybrid)", 10, "test_hybrid.py", lane="a"
     ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),
