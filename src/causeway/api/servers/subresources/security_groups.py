@@ -123,9 +123,21 @@ def _change_ports(
     """Returns each port as it was and as it is, without those that were deleted meanwhile."""
     pairs = []
     for port in ports:
-        with suppress(errors.PortNotFound):
+        try:
             pairs.append((port, _change_port(request, port, of_port)))
+        except errors.PortNotFound:
+            # The same answer says that a group was deleted.
+            if _is_there(request, port["id"]):
+                raise
     return pairs
+
+
+def _is_there(request: ApiRequest, port_id: str) -> bool:
+    try:
+        request.services.network.show_port(request.context, port_id)
+    except errors.PortNotFound:
+        return False
+    return True
 
 
 def _change_port(
