@@ -240,6 +240,7 @@ TABLE = (
         "api/servers/subresources/interfaces.py",
         "The user sees the port only if it is that of a server that they may see.",
     ),
+    Row("network.show_port", "SERVICE", "api/servers/subresources/security_groups.py", _PORTS_OF),
     Row("network.show_port", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.undo_announcement", "SERVICE", "audit/fixes.py", _OPERATOR),
     Row("network.show_port", "SERVICE", "devices/making.py", _VIF),
