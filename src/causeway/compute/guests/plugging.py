@@ -24,7 +24,7 @@ from causeway.model.network import Vif
 # Seconds: what waits for ports, and happens without them too, waits no longer.
 PATIENCE = 10
 # Ports of which each network service that plugs them says when they are. Who connects a `Plug.TAP` may never say so.
-_REPORTED = frozenset({Plug.BRIDGE, Plug.SWITCH, Plug.HYBRID})
+_REPORTED = frozenset(Plug) - {Plug.TAP}
 
 
 def before_start(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
@@ -89,12 +89,13 @@ def after_arrival(host: Host, watch: Watch, vifs: list[Vif]) -> list[Vif]:
 
 
 def anew(watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
-    """As `before_start`, for ports that are plugged once more because their host was off.
+    """As `before_start`, for ports of Open vSwitch and OVN that are plugged once more because their host was off.
 
     The network service may show them as up all the time, and not every one says once more that they are. So only its message
     counts, nobody waits for long, and the guest starts in any case.
     """
-    return partial(watch.plugged, [vif.id for vif in vifs], PATIENCE, fatal=False)
+    waiting = [vif.id for vif in vifs if is_wired_before_activation(vif.vif_type, vif.details)]
+    return partial(watch.plugged, waiting, PATIENCE, fatal=False)
 
 
 def as_plugged(watch: Watch, vifs: list[Vif], is_on: bool) -> list[Vif]:
