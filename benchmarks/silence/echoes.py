@@ -41,8 +41,8 @@ class Echoes:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
-        self._reader.join()
+        self._process.wait(20)
+        self._reader.join(20)
 
     def wait_for(self, after: float, count: int, patience: float) -> None:
         """Until so many answers have come after a moment (of `time.monotonic`)."""

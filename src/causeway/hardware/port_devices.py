@@ -49,7 +49,7 @@ def needs_device(vnic_type: str | None) -> bool:
 
 
 def without_devices(vifs: Iterable[Vif]) -> list[Vif]:
-    """Returns the ports that a guest keeps while its memory travels."""
+    """Returns the ports that are no device of a host, so that a guest keeps them while its memory travels."""
     return [vif for vif in vifs if not needs_device(vif.vnic_type)]
 
 

@@ -14,11 +14,17 @@ _NOT_MOVABLE = {
     "hw:mem_encryption": "SEV-enabled instance",
     "hw_mem_encryption": "SEV-enabled instance",
 }
-_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical")
-# Ports that are a device of the host. The first ones are detached while the guest's memory travels, and attached at its target.
-# The others stay: a whole card has a MAC address of its own, and nobody has tried cards that plug their ports themselves.
+# Ports that are a device of the host. These are detached while the guest's memory travels, and attached at its target.
 DETACHED_LIVE = frozenset({"direct", "macvtap", "vdpa"})
-_PORTS_THAT_STAY = ("direct-physical", "remote-managed", "virtio-forwarder")
+_ACCELERATORS, _DEVICES = "accelerators", "devices that can't be detached from a running guest"
+# The others stay: a whole card has a MAC address of its own, and nobody has tried cards that plug their ports themselves.
+_PORTS_THAT_STAY = {
+    "accelerator-direct": _ACCELERATORS,
+    "accelerator-direct-physical": _ACCELERATORS,
+    "direct-physical": _DEVICES,
+    "remote-managed": _DEVICES,
+    "virtio-forwarder": _DEVICES,
+}
 
 
 def live_obstacle(
@@ -36,10 +42,7 @@ def live_obstacle(
 def _obstacle_of_ports(present: Collection[str], vm_state: VmState | None) -> str | None:
     if not DETACHED_LIVE.isdisjoint(present) and vm_state in (VmState.PAUSED, VmState.SUSPENDED):
         return f"{vm_state} instance with SR-IOV ports, which a guest releases only while it runs"
-    for name in (*_ACCELERATED_PORTS, *_PORTS_THAT_STAY):
+    for name, what in _PORTS_THAT_STAY.items():
         if name in present:
-            kind = (
-                "accelerators" if name in _ACCELERATED_PORTS else "devices that can't be detached from a running guest"
-            )
-            return f"instance with ports that have {kind} ({name})"
+            return f"instance with ports that have {what} ({name})"
     return None

@@ -19,7 +19,7 @@ from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.context import RequestContext, admin_context
-from causeway.hardware.port_devices import needs_device
+from causeway.hardware.port_devices import without_devices
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.states import PowerState
 
@@ -70,8 +70,7 @@ class MissedOrdersEndpoint:
             return
         if what is Missed.DESTROY:
             # The ports may be in use elsewhere, with devices of another host. What this host's switch has of them goes.
-            here = [vif for vif in instance.network_info if not needs_device(vif.vnic_type)]
-            gone = dataclasses.replace(instance, network_info=here)
+            gone = dataclasses.replace(instance, network_info=without_devices(instance.network_info))
             connected = [device for device in devices if device.connection_info is not None]
             if token is None:
                 build.destroy(self._host, gone, connected)

@@ -22,6 +22,7 @@ from causeway.hardware import pci_fit
 from causeway.model import versions
 from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import (
+    ATTACHES_PORT_DEVICES,
     DISK_WORK,
     FAILED_BUILDS,
     FOLDERS_LACK,
@@ -280,7 +281,7 @@ class Reporter:
                 "hypervisor_type": facts.hypervisor_type,
                 "hypervisor_version": facts.hypervisor_version,
                 "supports_live_migration": self._host.driver.supports_live_migration,
-                "supports_live_port_devices": self._host.driver.supports_live_port_devices,
+                ATTACHES_PORT_DEVICES: self._host.driver.supports_live_port_devices,
                 "stands_still_when_live": self._host.driver.stands_still_when_live,
                 LIVE_MIGRATION_LACKS: self._lacks,
                 CERTIFICATES_ENDING: None if self._ending is None else [each.report() for each in self._ending],

@@ -15,7 +15,14 @@ from msgspec import Meta
 
 from causeway import errors
 from causeway.model.certificates import CERTIFICATES_ENDING
-from causeway.model.host import DISK_WORK, FAILED_BUILDS, FOLDERS_LACK, LIVE_MIGRATION_LACKS, REQUIRES_SIGNATURES
+from causeway.model.host import (
+    ATTACHES_PORT_DEVICES,
+    DISK_WORK,
+    FAILED_BUILDS,
+    FOLDERS_LACK,
+    LIVE_MIGRATION_LACKS,
+    REQUIRES_SIGNATURES,
+)
 from causeway.model.outcomes import HostReport
 from causeway.model.pci import PciDeviceStatus, PciDeviceType
 from causeway.model.states import PowerState
@@ -72,7 +79,7 @@ _Capabilities = msgspec.defstruct(
         (FOLDERS_LACK, _Sentence | None, None),
         ("stands_still_when_live", bool, False),
         ("supports_live_migration", bool, False),
-        ("supports_live_port_devices", bool, False),
+        (ATTACHES_PORT_DEVICES, bool, False),
         ("supports_migrate_to_same_host", bool, False),
         ("supports_saved_memory", bool, False),
         ("supports_suspended_moves", bool, False),
