@@ -66,6 +66,7 @@
         ├── ClaimsUnknown             500  claims_unknown         (a host asks which of its resources a server holds)
         ├── RpcTimeout                500  rpc_timeout            (one of our services did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
+            ├── StorageUnreachable    503  storage_unreachable    (a Ceph cluster, a shared folder)
             └── ServiceRefused        500  service_refused        (it answered, and refused)
                 └── RequestRefused    400  request_refused        (what a user asked for: they can do something about it)
 
@@ -587,6 +588,12 @@ class ServiceFailed(OperationFailed):
 
     status, code = 503, "service_failed"
     passing = True
+
+
+class StorageUnreachable(ServiceFailed):
+    """The storage that several hosts share did not answer in time, or refused. What was asked may have happened, or not."""
+
+    code = "storage_unreachable"
 
 
 class ServiceRefused(ServiceFailed):
