@@ -47,6 +47,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         from causeway.virt.simulated import SimulatedDriver
         from causeway.virt.simulated.hardware import from_options
 
+        store = conf.simulated.shared_stores.get(conf.host)
         return SimulatedDriver(
             conf.host,
             state_dir,
@@ -54,6 +55,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             peers_dir=state_dir.parent,
             live_network=conf.simulated.live_networks.get(conf.host, ""),
             console_address=conf.serial_console.proxyclient_address,
+            shared_store=Path(conf.state_path) / "stores" / store if store else None,
         )
     extras.require("libvirt", "A compute with [DEFAULT] compute_driver = libvirt")
     from causeway.virt.libvirt import consoles

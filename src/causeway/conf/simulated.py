@@ -44,12 +44,12 @@ OPTS: dict[str, list[Opt]] = {
             min=0.0,
             help="Seconds before the first byte that a simulated host sends arrives.",
         ),
-        cfg.BoolOpt(
-            "shared_storage",
-            default=False,
-            help="Whether the host's guests have their local disks where all hosts of its cell with this option see them, as on"
-            " shared storage: live migrations between these hosts send memory only, and are refused if block migration is asked"
-            " for. All other moves send or build disks as without it.",
+        cfg.DictOpt(
+            "shared_stores",
+            default={},
+            help="The stores in which simulated hosts keep the local disks of their guests, as host:store, ... Hosts of one store"
+            " share the disks, as hosts of one Ceph pool do: servers move between them without a byte of their disks, also to"
+            " another cell. A host that is not named keeps the disks itself.",
         ),
         cfg.FloatOpt(
             "guest_data",

@@ -315,6 +315,7 @@ class EmbeddedCloud:
                 for cell, hosts in zip(cells, self.hosts_by_cell, strict=True)
                 for host in hosts
             },
+            self.conf.simulated.shared_stores,
         )
         if self._driver == "libvirt":
             guests = partial(guests_of, self._metadata, self.around.network, self.conf)

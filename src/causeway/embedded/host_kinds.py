@@ -44,15 +44,24 @@ class Hosts(ABC):
 
 
 class SimulatedHosts(Hosts):
-    """Hosts whose guests are small files. ``live_networks``: host -> the network in which it reaches others."""
+    """Hosts whose guests are small files.
+
+    ``live_networks``: host -> the network in which it reaches others. ``stores``: host -> the store that it shares with others.
+    """
 
     def __init__(
-        self, state: StateDir, devcloud: Devcloud, hardware: SimulatedHardware, live_networks: dict[str, str]
+        self,
+        state: StateDir,
+        devcloud: Devcloud,
+        hardware: SimulatedHardware,
+        live_networks: dict[str, str],
+        stores: dict[str, str],
     ) -> None:
         self._state = state
         self._devcloud = devcloud
         self._hardware = hardware
         self._live_networks = live_networks
+        self._stores = stores
 
     def start(self, names: list[str]) -> None:  # noqa: ARG002
         self._devcloud.has_plugged = lambda host, port_id: has_port(self._state.host(host), port_id)
@@ -64,6 +73,7 @@ class SimulatedHosts(Hosts):
             hardware=self._hardware,
             peers_dir=self._state.path / "hosts",
             live_network=self._live_networks[name],
+            shared_store=self._state.path / "stores" / self._stores[name] if name in self._stores else None,
         )
 
     def stop(self) -> None:

@@ -14,6 +14,8 @@ from causeway.model.pci import PciDevicePool
 LIVE_MIGRATION_LACKS = "live_migration_lacks"
 # Another one: whether its host refuses orders that nobody signed.
 REQUIRES_SIGNATURES = "requires_signatures"
+# Which store the host makes new disks in; the same for all hosts that reach it.
+STORAGE = "storage"
 # Whether its host detaches ports that are devices from guests that run, and attaches them.
 ATTACHES_PORT_DEVICES = "supports_live_port_devices"
 # Why its host can't write into its own folders, in a sentence; None if it can.

@@ -12,6 +12,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 
 
@@ -128,6 +129,8 @@ class SourceOutcome:
     disks: dict[str, Snapshot] = field(default_factory=dict)
     # what the target fetches: inside a cell always, between cells if the hosts reach one another
     offer: DiskOffer | None = None
+    # what the target takes over in storage that both hosts reach
+    shared: dict[str, SharedDisk] = field(default_factory=dict)
 
 
 @dataclass

@@ -24,6 +24,7 @@ COMPUTE = (
     Version(16, "1.15", "moves whose target is their source have the calls of all other moves"),
     Version(17, "1.16", "trims of guests"),
     Version(18, "1.17", "ports with devices of hosts in live and near-live migrations"),
+    Version(19, "1.18", "disks in storage that several hosts share"),
 )
 SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 

@@ -15,7 +15,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.model import operations, server_actions
-from causeway.model.host import ATTACHES_PORT_DEVICES, ComputeNode
+from causeway.model.host import ATTACHES_PORT_DEVICES, STORAGE, ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.live_obstacles import live_obstacle
 from causeway.model.migration import LIVE_MIGRATION, Migration
@@ -137,6 +137,7 @@ def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: st
         cross_cell_allowed=True,
         keeps_memory=True,
         # A suspended guest is off anyway.
+        source_storage=node.capabilities.get(STORAGE),
         may_go_live=instance.vm_state is not VmState.SUSPENDED,
         requested_host=host,
         has_ports=bool(instance.network_info),

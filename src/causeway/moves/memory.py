@@ -14,6 +14,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
 from causeway.model.network import Plugging
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OfferedDisk, Snapshot
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
 from causeway.sagas.memory import Given, known_at_start, made_of
@@ -79,6 +80,11 @@ class MoveMemory:
     has_port_devices: Given[bool] = True
     # The source's hypervisor can migrate a server to the host that it is on.
     migrates_to_same_host: Given[bool] = False
+
+    # Where the source keeps disks that other hosts may reach (`causeway.virt.driver.shared_disks`); None: only it reaches them.
+    source_storage: Given[str | None] = None
+    # The disks in storage that source and target both reach, by name: they stay where they are.
+    shared: dict[str, SharedDisk] = field(default_factory=dict)
 
     # The server's group, if its policy must be checked (see `causeway.hosts.groups`).
     group: RequestedGroup | None = None

@@ -21,7 +21,7 @@ from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.model import operations
 from causeway.model.flavor import Flavor
-from causeway.model.host import CellMapping
+from causeway.model.host import STORAGE, CellMapping
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
@@ -77,6 +77,7 @@ def request_resize(
         has_ports=bool(instance.network_info),
         has_port_devices=bool(requests_of(instance)),
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
+        source_storage=nodes[0].capabilities.get(STORAGE),
         held_until=held_until,
     )
     move = _move(context, str(uuids.uuid4()), instance.uuid, operations.RESIZE, memory, reason)

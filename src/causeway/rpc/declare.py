@@ -92,14 +92,14 @@ class Call:
     monitor: bool = False
     silence: float | None = None
     timeout: float | None = None
-    newer: Newer | None = None
+    newer: tuple[Newer, ...] = ()
     too_old: TooOld | None = None
     reporter: tuple[str, ...] | None = None
 
     @property
     def versions(self) -> tuple[str, ...]:
         """The versions with which this call can be sent."""
-        return (self.since, self.newer.since) if self.newer else (self.since,)
+        return (self.since, *(newer.since for newer in self.newer))
 
     @property
     def message(self) -> dict[str, Argument]:
@@ -116,7 +116,8 @@ class Call:
         if self.is_cast:
             client._rpc.cast(context, self.name, server=host, fanout=self.fanout, version=self.since, **message)
             return None
-        newer = self.newer if self.newer is not None and self.newer.when(given) else None
+        # The newest one that the arguments need.
+        newer = next((each for each in reversed(self.newer) if each.when(given)), None)
         since = newer.since if newer else self.since
         too_old = newer.too_old if newer else self.too_old
 
@@ -163,7 +164,7 @@ class call:
     - ``silence``: seconds without a heartbeat after which a long call has failed, by default the option
       ``rpc_response_timeout``. For calls that may be repeated at once, because the message may be lost.
     - ``timeout``: seconds, by default the option ``rpc_response_timeout``.
-    - ``newer``: for a call that got more arguments in a later version.
+    - ``newer``: for a call that got more arguments in later versions; the oldest first.
     - ``too_old``: makes the error if the receiver or the upgrade level is older than ``since``.
     - ``reporter``: where the arguments name the host that calls, such as ``report.host``; or `HOLDERS_OF_TOKEN`. None: hosts must
       not call this. Signed calls are checked against this (`causeway.rpc.senders`).
@@ -173,7 +174,7 @@ class call:
     monitor: bool = False
     silence: float | None = None
     timeout: float | None = None
-    newer: Newer | None = None
+    newer: tuple[Newer, ...] = ()
     too_old: TooOld | None = None
     reporter: tuple[str, ...] | None = None
 

@@ -56,10 +56,12 @@ def make_anew(
     *,
     snapshot_id: str | None,
     power_on: bool,
+    dead_host: str | None = None,
 ) -> GuestOutcome:
     """Has a host make the guest, from its image unless its root disk is a volume. ``there``: the server as it is on that host.
 
-    ``snapshot_id``: of a shelved server, the image to use instead.
+    ``snapshot_id``: of a shelved server, the image to use instead. ``dead_host``: the disks that it kept in shared storage are
+    used instead.
     """
     guest = run.computes.rebuild_guest(
         run.context,
@@ -69,6 +71,7 @@ def make_anew(
         block_devices=present,
         snapshot_id=snapshot_id,
         power_on=power_on,
+        dead_host=dead_host,
     )
     run.transferred(guest.bytes_done)
     warn_of_unplugged(run, there.host or "", guest)

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from causeway.model.shared_disk import SharedDisk
+
 
 class Presence(StrEnum):
     """What one hypervisor shows of a guest."""
@@ -36,11 +38,16 @@ class Presence(StrEnum):
 
 @dataclass
 class LiveDisk:
-    """A local disk of a guest, for which the target makes an empty one. ``size``: bytes that the guest sees."""
+    """A local disk of a guest, for which the target makes an empty one unless both hosts reach the same storage.
+
+    ``size``: bytes that the guest sees.
+    """
 
     name: str
     size: int
     base_image_id: str | None = None
+    #: it is in storage that other hosts may reach
+    shared: SharedDisk | None = None
 
 
 @dataclass
@@ -56,10 +63,14 @@ class LiveSource:
     disk_over_commit: bool | None = None
     #: whether the request asks for the disks to be copied; None: if they must be
     block_migration: bool | None = None
-    #: the disks are on storage that all such hosts of the source's cell share
-    has_shared_storage: bool = False
     #: for the driver only: CPU model, machine type
     details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> dict[str, SharedDisk]:
+        """The disks in storage that other hosts may reach, by name; none unless all of the guest's disks are there."""
+        found = {disk.name: disk.shared for disk in self.disks if disk.shared is not None}
+        return found if len(found) == len(self.disks) else {}
 
 
 @dataclass

@@ -21,6 +21,7 @@ WAITED_FOR = {
     "rpc_timeout",
     "service_down",
     "service_failed",
+    "storage_unreachable",
 }
 TRIED_A_FEW_TIMES = {"internal_error", "query_failed", "no_such_method", "unexpected_failure", "guest_failed"}
 

@@ -35,7 +35,7 @@ class Shop(Client):
     @call(since="1.0")
     def count(self, context: RequestContext, *, since: IfSet[int | None] = None, kindly: NotSent[bool]) -> int: ...
 
-    @call(since="1.1", too_old=_too_old, newer=Newer("1.2", lambda given: given["size"] > 1, too_old=_too_old))
+    @call(since="1.1", too_old=_too_old, newer=(Newer("1.2", lambda given: given["size"] > 1, too_old=_too_old),))
     def cake(self, context: RequestContext, host: str, *, size: int) -> str: ...
 
     @cast(since="1.0")

@@ -33,8 +33,13 @@ FREE = {
     "machine_type",
     "own_folders",
     "port_devices",
+    "reaches_disks",
     "saved_memory",
     "set_clock",
+    "settle_disks",
+    "shared_disks",
+    "storage",
+    "take_over_disks",
 }
 
 

@@ -34,11 +34,11 @@ class MortalStore(FolderStore):
         def mortal(*args: object) -> object:
             if self.dies_in is not None and self.dies_in <= 1:
                 if self.dies_in == 1:
-                    found(*args)  # type: ignore[operator]
+                    found(*args)
                 raise Died
             if self.dies_in is not None:
                 self.dies_in -= 2
-            return found(*args)  # type: ignore[operator]
+            return found(*args)
 
         return mortal
 
@@ -128,7 +128,7 @@ def cloud(tmp_path: Path) -> Cloud:
     return Cloud(tmp_path)
 
 
-def test_a_revert_gives_back_content_and_size_of_before(cloud: Cloud) -> None:
+def test_a_revert_restores_content_and_size_of_before(cloud: Cloud) -> None:
     cloud.build("a")
     cloud.hand_over("a")
     cloud.take("b", "a")
@@ -163,18 +163,40 @@ def test_a_second_target_gets_what_the_source_put_aside(cloud: Cloud) -> None:
 def test_a_host_whose_server_was_evacuated_deletes_only_its_folder(cloud: Cloud) -> None:
     cloud.build("a")
     cloud.writers = ["a"]
-    cloud.disks["b"].take_over(cloud.folder("b"), "disk", STORED, "a")
+    cloud.disks["b"].take_over(cloud.folder("b"), "disk", "a")
     cloud.write(b"written at b")
     assert cloud.fenced == ["a"]
     cloud.destroy("a")
+    cloud.disks["b"].settle(cloud.folder("b"))
     assert (cloud.content, cloud.owner()) == (b"written at b", "b 2")
     with pytest.raises(errors.GuestFailed):
-        cloud.disks["c"].take_over(cloud.folder("c"), "disk", STORED, "a")
+        cloud.disks["c"].take_over(cloud.folder("c"), "disk", "a")
+
+
+def test_an_evacuation_that_fails_returns_the_disk_to_the_dead_host(cloud: Cloud) -> None:
+    cloud.build("a")
+    cloud.disks["b"].take_over(cloud.folder("b"), "disk", "a")
+    assert cloud.owner() == "b 2 after a 1"
+    cloud.destroy("b")
+    assert (cloud.content, cloud.owner()) == (b"built", "a 1")
+    cloud.disks["a"].require_owned(cloud.folder("a"))
+    assert not cloud.disks["b"].take_over(cloud.folder("b"), "disk.eph0", "a")
+
+
+def test_a_host_that_died_while_it_evacuated_a_server_does_not_keep_the_disk(cloud: Cloud) -> None:
+    cloud.build("a")
+    cloud.disks["b"].take_over(cloud.folder("b"), "disk", "a")
+    cloud.disks["c"].take_over(cloud.folder("c"), "disk", "a")
+    assert cloud.owner() == "c 3 after a 1"
+    cloud.disks["c"].settle(cloud.folder("c"))
+    cloud.destroy("b")
+    cloud.destroy("a")
+    assert (cloud.content, cloud.owner()) == (b"built", "c 3")
 
 
 def test_a_disk_of_another_host_is_neither_started_nor_offered(cloud: Cloud) -> None:
     cloud.build("a")
-    cloud.disks["b"].take_over(cloud.folder("b"), "disk", STORED, "a")
+    cloud.disks["b"].take_over(cloud.folder("b"), "disk", "a")
     for act in (cloud.disks["a"].require_owned, cloud.disks["a"].offered):
         with pytest.raises(errors.GuestFailed, match="belongs to another host"):
             act(cloud.folder("a"))
@@ -196,7 +218,7 @@ def test_a_guest_that_arrives_live_brings_its_disk_only_when_it_is_there(cloud: 
     cloud.destroy("b")
     assert cloud.owner() == "a 1"
     cloud.disks["b"].await_guest(cloud.folder("b"), "disk", offered)
-    cloud.disks["b"].arrive(cloud.folder("b"))
+    cloud.disks["b"].settle(cloud.folder("b"))
     cloud.destroy("a")
     assert (cloud.content, cloud.owner()) == (b"built", "b 2")
 
@@ -224,7 +246,7 @@ def test_a_host_that_does_not_see_the_disk_refuses_it(cloud: Cloud, tmp_path: Pa
         disks.take(cloud.folder("b"), "disk", offered)
 
 
-_MOVES = ("confirm", "revert", "fail at target", "live", "live fails", "evacuate", "rebuild")
+_MOVES = ("confirm", "revert", "fail at target", "live", "live fails", "evacuate", "evacuation fails", "rebuild")
 
 
 @settings(max_examples=60, deadline=None)
@@ -242,7 +264,7 @@ def test_no_death_loses_the_disk_or_leaves_one(
         written = f"written in move {number}".encode()
         pending = iter(deaths)
 
-        def repeated(act: Callable[[], None], pending: object = pending) -> None:
+        def repeated(act: Callable[[], object], pending: object = pending) -> None:
             while True:
                 cloud.store.dies_in = next(pending, None)  # type: ignore[call-overload]
                 try:
@@ -270,7 +292,7 @@ def _move(
     target: str,
     content: bytes,
     written: bytes,
-    repeated: Callable[[Callable[[], None]], None],
+    repeated: Callable[[Callable[[], object]], None],
 ) -> tuple[str, bytes]:
     """Carries out a move. Returns where the server is then, and what is on its disk."""
     disks, folder = cloud.disks, cloud.folder
@@ -290,9 +312,13 @@ def _move(
         return home, b"built"
     if target == home:
         return home, content
-    if move == "evacuate":
-        repeated(lambda: disks[target].take_over(folder(target), "disk", STORED, home))
+    if move in ("evacuate", "evacuation fails"):
+        repeated(lambda: disks[target].take_over(folder(target), "disk", home))
         cloud.write(written)
+        if move == "evacuation fails":
+            repeated(lambda: cloud.destroy(target))
+            return home, written
+        repeated(lambda: disks[target].settle(folder(target)))
         repeated(lambda: cloud.destroy(home))
         return target, written
     offered = disks[home].offered(folder(home))["disk"]
@@ -300,7 +326,7 @@ def _move(
     if move == "live fails":
         repeated(lambda: cloud.destroy(target))
         return home, content
-    repeated(lambda: disks[target].arrive(folder(target)))
+    repeated(lambda: disks[target].settle(folder(target)))
     cloud.write(written)
     repeated(lambda: cloud.destroy(home))
     return target, written

@@ -19,9 +19,8 @@ from causeway.model.pci import InstancePCIRequest, PciDevice
 
 
 class OrdersEndpoint:
-    """RPC: build_guest and undo_build; rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest;
-    upload_disk; connect_volume, disconnect_volume, claim_port_device, plug_port,
-    unplug_port.
+    """RPC: build_guest and undo_build; rebuild_guest, keep_disks, remove_guest, start_guest, stop_guest, store_disk,
+    restore_guest; upload_disk; connect_volume, disconnect_volume, claim_port_device, plug_port, unplug_port.
     """
 
     def __init__(self, host: Host) -> None:
@@ -64,13 +63,32 @@ class OrdersEndpoint:
         block_devices: list[BlockDevice],
         snapshot_id: str | None,
         power_on: bool,
+        dead_host: str | None = None,
     ) -> GuestOutcome:
         progress = self._progress(context, token)
         outcome = rebuild.rebuild(
-            self._host, context, instance, block_devices, snapshot_id, power_on=power_on, progress=progress
+            self._host,
+            context,
+            instance,
+            block_devices,
+            snapshot_id,
+            power_on=power_on,
+            progress=progress,
+            dead_host=dead_host,
         )
         outcome.bytes_done = progress.bytes_done
         return outcome
+
+    @fenced
+    def keep_disks(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: OperationToken,  # noqa: ARG002
+        instance: Instance,
+    ) -> None:
+        with self._host.lock(instance.uuid):
+            self._host.driver.settle_disks(instance.uuid)
 
     @fenced
     def remove_guest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.guests import guest, plugging
 from causeway.compute.guests.build import claimed
 from causeway.compute.host import Host
@@ -9,7 +10,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.virt.driver import Progress, RootDisk, no_progress
+from causeway.virt.driver import ROOT_DISK, Progress, RootDisk, no_progress
 
 
 def rebuild(
@@ -21,10 +22,12 @@ def rebuild(
     *,
     power_on: bool,
     progress: Progress = no_progress,
+    dead_host: str | None = None,
 ) -> GuestOutcome:
     """Makes the guest anew, from the image ``snapshot_id`` or the server's own.
 
-    ``progress`` reports the image's download, if it is not on the host yet.
+    ``progress`` reports the image's download, if it is not on the host yet. ``dead_host``: the guest is made from the disks that
+    this host kept in storage that both reach, if there are any.
     """
     with (
         host.lock(instance.uuid),
@@ -32,11 +35,19 @@ def rebuild(
         claimed(host, instance) as instance,
     ):
         try:
+            kept: list[str] = []
+            if dead_host is not None:
+                # What an earlier attempt has taken over is returned first.
+                _destroy_with_disks(host, instance, block_devices)
+                kept = host.driver.take_over_disks(instance.uuid, local_disk_names(host, block_devices), dead_host)
             # Fetches first: a failed download must not destroy the present guest.
             root_disk = (
-                None if is_volume_backed(block_devices) else _root_disk(host, context, instance, snapshot_id, progress)
+                None
+                if is_volume_backed(block_devices) or ROOT_DISK in kept
+                else _root_disk(host, context, instance, snapshot_id, progress)
             )
-            _destroy_with_disks(host, instance, block_devices)
+            if dead_host is None:
+                _destroy_with_disks(host, instance, block_devices)
             for vif in instance.network_info:
                 guest.bind_port(host, context, instance, vif)
             vifs = guest.refreshed_ports(host, context, instance)
@@ -76,6 +87,11 @@ def _root_disk(
     image = host.images.download(context, snapshot_id, path, progress)
     said = image.disk_format or "of no format"
     return RootDisk(base=None, base_image_id=None, snapshot=path, snapshot_format=said, size_gb=size_gb)
+
+
+def local_disk_names(host: Host, block_devices: list[BlockDevice]) -> list[str]:
+    names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
+    return names + [disk.name for disk in local_disks(host.conf, block_devices)]
 
 
 def _destroy_with_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:

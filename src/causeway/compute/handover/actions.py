@@ -17,6 +17,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, OperationToken
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk
 
@@ -65,6 +66,15 @@ def require_nothing_of(host: Host, uuid: str, *, has_guest: bool = False) -> Non
         raise errors.ClaimRefused(
             f"The chosen host has a guest or disks of server {uuid} already.",
             details=f"host {host.name}; run `causeway audit` to see what they are",
+        )
+
+
+def require_reached(host: Host, shared: dict[str, SharedDisk]) -> None:
+    """Raises ClaimRefused unless the host really sees the disks that a server's source says both share."""
+    if shared and not host.driver.reaches_disks(shared):
+        raise errors.ClaimRefused(
+            "The chosen host does not see the server's disks, though it reports the same storage as the server's host.",
+            details=f"host {host.name}: {', '.join(f'{disk.name} in {disk.store}' for disk in shared.values())}",
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ from causeway.hardware import firmware
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, OfferedDisk, OperationToken, Snapshot
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.warm import CHANGES
 from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, DiskExport, GuestSpec, LocalDisk, Progress, RootDisk
 
@@ -123,11 +124,13 @@ def offer(
     block_devices: list[BlockDevice],
     since: int | None = None,
     memory: Path | None = None,
+    shared: Collection[str] = (),
 ) -> DiskOffer:
     """Offers the local disks of a stopped guest to another host. If they were offered before, nothing is copied again.
 
     ``since``: the last round that the target has; only later changes are offered. ``memory``: the file with the guest's memory,
-    if the guest does not boot at the target; the file stays in its place.
+    if the guest does not boot at the target; the file stays in its place. ``shared``: disks that the target takes over where
+    they are.
     """
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
@@ -135,7 +138,7 @@ def offer(
             return nullcontext(_export_of_memory(memory))
         return _export(host, context, token, instance, name, since)
 
-    names = travelling(block_devices, with_swap=memory is not None)
+    names = [name for name in travelling(block_devices, with_swap=memory is not None) if name not in shared]
     names += [KEPT_STATE] if firmware.of_instance(instance).keeps_state else []
     names += [MEMORY] if memory is not None else []
     made = host.offers.make(token.operation_id, instance.uuid, names, export)
@@ -221,11 +224,14 @@ def received(
     sent: Mapping[str, Snapshot | OfferedDisk],
     paths: dict[str, Path],
     wanted: list[LocalDisk],
+    shared: dict[str, SharedDisk] | None = None,
 ) -> Received:
     """Returns the received files (``paths``) in the form from which the driver makes the guest.
 
-    ``wanted``: the local disks of the new guest except its root disk. Those that the source did not send are made anew.
+    ``wanted``: the local disks of the new guest except its root disk. Those that the source did not send are made anew, unless
+    they are ``shared``: in storage that both hosts reach.
     """
+    shared = shared or {}
     kept_state = paths.pop(KEPT_STATE, None)
     missing = paths.keys() - {disk.name for disk in wanted} - {ROOT_DISK}
     if missing:
@@ -244,10 +250,12 @@ def received(
             snapshot_format=_format_of(sent[ROOT_DISK]),
             size_gb=instance.flavor.root_gb,
         )
+    elif ROOT_DISK in shared:
+        root_disk = RootDisk(None, None, size_gb=instance.flavor.root_gb, shared=shared[ROOT_DISK])
     local = [
         dataclasses.replace(disk, snapshot=whole[disk.name], snapshot_format=_format_of(sent[disk.name]))
         if whole.get(disk.name) is not None
-        else disk
+        else dataclasses.replace(disk, shared=shared.get(disk.name))
         for disk in wanted
     ]
     return Received(root_disk, local, kept_state)

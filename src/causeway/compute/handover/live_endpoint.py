@@ -77,7 +77,7 @@ class LiveEndpoint:
         source = host.driver.live_source(instance)
         source.block_migration = block_migration
         has_disks = bool(source.disks) or not is_volume_backed(block_devices)
-        if block_migration is False and has_disks and not source.has_shared_storage:
+        if block_migration is False and has_disks and not source.shared:
             raise errors.ClaimRefused(
                 f"Server {instance.uuid} has local disks, and its hosts share no storage: it can only go with block migration."
             )
@@ -282,6 +282,7 @@ class LiveEndpoint:
                     f"The guest of server {instance.uuid} is not at the target of its live migration any more.",
                     details=f"host {host.name}",
                 )
+            host.driver.settle_disks(instance.uuid)
             if facts.power_state is PowerState.RUNNING:
                 # It stood still for the end of its way; an emulated guest, for all of it.
                 host.driver.set_clock(instance.uuid)
@@ -329,7 +330,7 @@ def _is_shared(host: Host, source: LiveSource) -> bool:
     """Whether the guest's local disks stay where they are. Raises ClaimRefused if the request wants it otherwise."""
     if not source.disks:
         return False
-    is_shared = source.has_shared_storage and host.driver.has_shared_storage
+    is_shared = bool(source.shared) and host.driver.reaches_disks(source.shared)
     if source.block_migration and is_shared:
         raise errors.ClaimRefused("Block migration can not be used with shared storage.", details=f"host {host.name}")
     if source.block_migration is False and not is_shared:

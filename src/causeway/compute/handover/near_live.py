@@ -21,6 +21,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, GuestFacts, GuestSpec
 from causeway.virt.live_guest import LiveSource
@@ -57,6 +58,7 @@ class NearLiveEndpoint:
         image_id: str | None,
         disk_image_ids: dict[str, str],
         since: int | None,
+        shares: bool = False,
     ) -> SourceOutcome:
         """Saves the guest, sends or offers its memory and disks, and stashes the disks.
 
@@ -69,8 +71,11 @@ class NearLiveEndpoint:
         with host.lock(uuid):
             host.rounds.end(token.operation_id)
             memory = actions.save_memory(host, instance, block_devices)
+            outcome.shared = host.driver.shared_disks(uuid) if shares else {}
             if memory_image_id is None:
-                outcome.offer = disk_transfer.offer(host, context, token, instance, block_devices, since, memory)
+                outcome.offer = disk_transfer.offer(
+                    host, context, token, instance, block_devices, since, memory, outcome.shared.keys()
+                )
             else:
                 saved = disk_transfer.send_memory(host, context, token, memory_image_id, memory)
                 sent = {
@@ -93,6 +98,7 @@ class NearLiveEndpoint:
         disks: dict[str, Snapshot],
         offer: DiskOffer | None = None,
         is_suspended: bool = False,
+        shared: dict[str, SharedDisk] | None = None,
     ) -> GuestOutcome:
         """Makes the guest, which stands still until `let_guest_go_on`. ``disks``: the snapshots, also that of its memory.
 
@@ -101,7 +107,7 @@ class NearLiveEndpoint:
         """
         host, handed_over = self.host, HandedOver(snapshot, disks, offer)
         sent = handed_over.sent
-        if MEMORY not in sent or (ROOT_DISK not in sent and not is_volume_backed(block_devices)):
+        if MEMORY not in sent or (ROOT_DISK not in {*sent, *(shared or {})} and not is_volume_backed(block_devices)):
             raise errors.DiskTransferFailed(
                 f"The source did not send all disks and the memory of server {instance.uuid}."
             )
@@ -110,7 +116,7 @@ class NearLiveEndpoint:
             paths = handed_over.receive(host, context, token, instance)
             spec.memory = paths.pop(MEMORY)
             wanted = actions.wanted_disks(host, block_devices)
-            disk_transfer.received(host, context, token, instance, sent, paths, wanted).put_into(spec)
+            disk_transfer.received(host, context, token, instance, sent, paths, wanted, shared).put_into(spec)
             actions.adopt_completed(host, spec, token.operation_id)
 
         instance = host.claims.use(instance, token.migration_uuid)

@@ -17,6 +17,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
 
@@ -37,13 +38,18 @@ class ResizeEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
         same_host: bool = False,
+        shared: dict[str, SharedDisk] | None = None,
     ) -> MigrationContext:
         host = self.host
         with host.lock(instance.uuid):
             if not same_host:
                 actions.require_nothing_of(host, instance.uuid)
                 actions.check_volumes(host, block_devices)
+            actions.require_reached(host, shared or {})
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
+
+    def shared_disks(self, context: RequestContext, *, instance: Instance) -> dict[str, SharedDisk]:  # noqa: ARG002
+        return self.host.driver.shared_disks(instance.uuid)
 
     @fenced_and_then(discard_rounds)
     def prep_snapshot_based_resize_at_source(
@@ -57,10 +63,12 @@ class ResizeEndpoint:
         disk_image_ids: dict[str, str] | None = None,
         since: int | None = None,
         is_direct: bool = False,
+        shares: bool = False,
     ) -> SourceOutcome:
         """Powers the guest off, sends or offers (``is_direct``) its disks, and stashes them.
 
-        ``since``: the last round that the target has; only later changes are sent.
+        ``shares``: those in storage that other hosts reach are not sent. ``since``: the last round that the target has; only
+        later changes are sent.
         """
         host, disks = self.host, disk_image_ids or {}
         outcome = SourceOutcome(PowerState.SHUTDOWN)
@@ -71,9 +79,12 @@ class ResizeEndpoint:
         with host.lock(instance.uuid):
             host.rounds.end(token.operation_id)
             needs_disks = is_direct or image_id is not None or bool(disks)
-            actions.switch_off(host, instance, block_devices, needs_disks=needs_disks)
+            actions.switch_off(host, instance, block_devices, needs_disks=needs_disks or shares)
+            outcome.shared = host.driver.shared_disks(instance.uuid) if shares else {}
             if is_direct:
-                outcome.offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
+                outcome.offer = disk_transfer.offer(
+                    host, context, token, instance, block_devices, since, shared=outcome.shared.keys()
+                )
             else:
                 outcome.snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
                 outcome.disks = {name: send(id, name) for name, id in disks.items()}
@@ -101,8 +112,9 @@ class ResizeEndpoint:
         disks: dict[str, Snapshot] | None = None,
         offer: DiskOffer | None = None,
         same_host: bool = False,
+        shared: dict[str, SharedDisk] | None = None,
     ) -> GuestOutcome:
-        """Makes the guest. ``offer``: the source's offer of all disks, if it sent none.
+        """Makes the guest. ``offer``: the source's offer of all disks, if it sent none. ``shared``: disks that did not travel.
 
         Raises DiskTransferBroken if the offer can't be fetched.
         """
@@ -111,7 +123,7 @@ class ResizeEndpoint:
 
         def receive() -> disk_transfer.Received:
             sent = handed_over.sent
-            if ROOT_DISK not in sent and not is_volume_backed(block_devices):
+            if ROOT_DISK not in {*sent, *(shared or {})} and not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(
                     f"The source did not hand over the root disk of server {instance.uuid}."
                 )
@@ -120,7 +132,7 @@ class ResizeEndpoint:
             else:
                 paths = handed_over.receive(host, context, token, instance)
             return disk_transfer.received(
-                host, context, token, instance, sent, paths, actions.wanted_disks(host, block_devices)
+                host, context, token, instance, sent, paths, actions.wanted_disks(host, block_devices), shared
             )
 
         instance = host.claims.use(instance, token.migration_uuid)

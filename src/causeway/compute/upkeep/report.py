@@ -28,6 +28,7 @@ from causeway.model.host import (
     FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
     REQUIRES_SIGNATURES,
+    STORAGE,
     ComputeNode,
 )
 from causeway.model.outcomes import HostReport
@@ -288,6 +289,7 @@ class Reporter:
                 FAILED_BUILDS: self._host.failed_builds.count,
                 DISK_WORK: self._host.fence.disk_work.count,
                 FOLDERS_LACK: self._look_at_folders(),
+                STORAGE: self._host.driver.storage(),
                 REQUIRES_SIGNATURES: conf.rpc_signatures.required,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,

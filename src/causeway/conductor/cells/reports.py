@@ -22,6 +22,7 @@ from causeway.model.host import (
     FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
     REQUIRES_SIGNATURES,
+    STORAGE,
 )
 from causeway.model.outcomes import HostReport
 from causeway.model.pci import PciDeviceStatus, PciDeviceType
@@ -74,6 +75,7 @@ _Capabilities = msgspec.defstruct(
         (LIVE_MIGRATION_LACKS, Annotated[list[_Sentence], Meta(max_length=100)] | None, None),
         (CERTIFICATES_ENDING, Annotated[list[_Certificate], Meta(max_length=100)] | None, None),
         (REQUIRES_SIGNATURES, bool, False),
+        (STORAGE, _Line | None, None),
         (FAILED_BUILDS, _Few, 0),
         (DISK_WORK, _Few, 0),
         (FOLDERS_LACK, _Sentence | None, None),

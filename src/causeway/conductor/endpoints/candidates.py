@@ -20,6 +20,7 @@ from causeway.hardware.port_devices import requests_of
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContents, MovedVolume, PreCheck
 from causeway.model.flavor import Flavor
+from causeway.model.host import STORAGE
 from causeway.model.instance import Instance
 from causeway.model.operations import RESIZE
 from causeway.model.states import VmState
@@ -73,6 +74,7 @@ class CandidatesEndpoint:
             old_vm_state=instance.vm_state,
             cross_cell_allowed=cross_cell_allowed,
             migrates_to_same_host=bool(nodes and nodes[0].capabilities.get("supports_migrate_to_same_host")),
+            source_storage=nodes[0].capabilities.get(STORAGE) if nodes else None,
         )
         spec = request_spec(
             services.api,

@@ -19,6 +19,9 @@ def is_direct(run: Run) -> bool:
     """Whether the source offers its disks to the target, so that no images are needed: inside a cell always."""
     if not run.memory.is_cross_cell:
         return True
+    if run.memory.shared and not run.memory.carries_firmware and not run.memory.keeps_memory:
+        # Nothing travels.
+        return True
     warm = run.memory.warm
     return warm is not None and warm.is_direct and bool(run.services.conf.moves.direct == "auto")
 

@@ -40,6 +40,7 @@ class FinishAtTarget(Step):
             "runs_in_error",
             "port_requests",
             "selection",
+            "shared",
             "source_cell",
             "source_host",
             "volume_backed",
@@ -118,6 +119,7 @@ class FinishAtTarget(Step):
             disks=run.memory.disks,
             offer=run.memory.offer,
             same_host=run.memory.is_same_host,
+            shared=run.memory.shared,
         )
 
     def _destroy_at_target(self, run: Run) -> None:

@@ -21,6 +21,7 @@ from causeway.moves.steps.dead_source import restore_records_only
 from causeway.moves.steps.direct import is_direct, require_own_address
 from causeway.moves.steps.images import KEPT, delete_incomplete_images, image_ids_of, make_images
 from causeway.moves.steps.reservations import reserve_once, volumes
+from causeway.moves.steps.shared_disks import note_handed_over
 from causeway.servers.unplugged import warn_of_unplugged
 from causeway.store.cell import block_devices, instances
 
@@ -45,13 +46,14 @@ class HandOver(Step):
             "old_vm_state",
             "runs_in_error",
             "selection",
+            "shared",
             "source_cell",
             "source_host",
             "volume_backed",
         }
     )
     writes = frozenset(
-        {"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead", "warm"}
+        {"disk_image_ids", "disks", "image_id", "image_round", "offer", "shared", "snapshot", "source_is_dead", "warm"}
     )
     makes = frozenset({Thing.ATTACHMENT, Thing.IMAGE})
     event: ClassVar[EventNames] = events.HAND_OVER
@@ -92,6 +94,7 @@ class HandOver(Step):
         if outcome.offer is not None:
             require_own_address(run, self.name, outcome.offer.url)
         memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
+        note_handed_over(run, outcome.shared)
         run.transferred(memory.bytes_handed_over)
         for device, volume_id in volumes(run.source_devices()):
             self._swap_attachment(run, device, volume_id)
@@ -139,6 +142,7 @@ class HandOver(Step):
             disk_image_ids=run.memory.disk_image_ids if not direct else {},
             since=run.memory.received_round,
             is_direct=direct,
+            shares=bool(run.memory.shared),
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:

@@ -9,7 +9,7 @@ from causeway import errors
 from causeway.clients.rights import SERVICE
 from causeway.model.block_device import local_disk_names
 from causeway.moves.move_run import Run
-from causeway.virt.driver import KEPT_STATE, MEMORY
+from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK
 
 # The key of the server's system metadata for images of its disks that a move did not delete because the disks' host is dead.
 # They are deleted with the server.
@@ -62,7 +62,7 @@ def make_images(run: Run) -> None:
 def note_images(run: Run) -> None:
     """Notes the images that `make_images` makes."""
     memory = run.memory
-    if not memory.volume_backed:
+    if not memory.volume_backed and ROOT_DISK not in memory.shared:
         memory.image_id = image_id_of(run, None, memory.image_round)
     memory.disk_image_ids = {disk: image_id_of(run, disk, memory.image_round) for disk in _names(run)}
 
@@ -106,7 +106,9 @@ def disks_beside_root(run: Run) -> list[str]:
     """Returns the names of the local disks other than the root disk that travel. Swap travels only with the guest's memory."""
     memory = run.memory
     return [
-        name for name, device in local_disk_names(memory.local_devices) if device.is_ephemeral or memory.keeps_memory
+        name
+        for name, device in local_disk_names(memory.local_devices)
+        if (device.is_ephemeral or memory.keeps_memory) and name not in memory.shared
     ]
 
 

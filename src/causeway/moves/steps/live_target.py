@@ -180,8 +180,6 @@ class ReserveOtherHost(ReserveHost):
 
     def do(self, run: Run) -> None:
         run.memory.live_source = ask_source(run)
-        # Cells share nothing.
-        run.memory.live_source.has_shared_storage = False
         super().do(run)
 
     def _ask(self, run: Run, host: str) -> MigrationContext:

@@ -126,6 +126,7 @@ class SaveGuest(HandOver):
             image_id=run.memory.image_id if not direct else None,
             disk_image_ids=images,
             since=run.memory.received_round,
+            shares=bool(run.memory.shared),
         )
 
     def _restore_guest(self, run: Run) -> GuestOutcome:
@@ -161,6 +162,7 @@ class WakeGuest(FinishAtTarget):
             disks=run.memory.disks,
             offer=run.memory.offer,
             is_suspended=run.memory.is_suspended,
+            shared=run.memory.shared,
         )
 
 
@@ -192,6 +194,7 @@ class LetGuestGoOn(Step):
             "old_vm_state",
             "runs_in_error",
             "selection",
+            "shared",
             "source_cell",
         }
     )

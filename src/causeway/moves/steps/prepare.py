@@ -28,6 +28,7 @@ from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.steps.reservations import delete_orphaned_attachments, reserve_once, volumes
 from causeway.moves.steps.select import note_destination
+from causeway.moves.steps.shared_disks import shared_with
 from causeway.scheduler.request import Selection
 from causeway.store.cell import instances
 
@@ -208,7 +209,8 @@ class ReserveTarget(ReserveHost):
     """Makes empty attachments of the volumes, too: the volumes are connected when the guest is at the target."""
 
     name = "ReserveTarget"
-    writes = ReserveHost.writes | {"attachments"}
+    reads = ReserveHost.reads | {"source_storage"}
+    writes = ReserveHost.writes | {"attachments", "shared"}
     makes = ReserveHost.makes | {Thing.ATTACHMENT}
     event: ClassVar[EventNames] = events.RESERVE_TARGET
 
@@ -228,6 +230,7 @@ class ReserveTarget(ReserveHost):
             raise errors.ClaimRefused(
                 f"Server {run.uuid} can't be migrated to the host that it is on.", details=f"host {host}"
             )
+        memory.shared = shared_with(run, host)
         return run.target_computes.prep_snapshot_based_resize_at_dest(
             run.context,
             host,
@@ -235,6 +238,7 @@ class ReserveTarget(ReserveHost):
             instance=with_new_flavor(run),
             block_devices=run.source_devices(),
             same_host=memory.is_same_host,
+            shared=memory.shared,
         )
 
     def undo(self, run: Run) -> None:

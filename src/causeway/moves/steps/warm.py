@@ -27,6 +27,7 @@ from causeway.moves.steps.direct import require_own_address
 from causeway.moves.steps.images import disks_beside_root, make_image
 from causeway.sagas.retries import Patience
 from causeway.store.database import utcnow
+from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class CopyWhileRunning(Step):
             "old_vm_state",
             "runs_in_error",
             "selection",
+            "shared",
             "source_cell",
             "source_host",
             "volume_backed",
@@ -262,8 +264,10 @@ def _may_copy(run: Run) -> bool:
 
 
 def _has_local_disks(run: Run) -> bool:
+    """Whether disks travel. Those in storage that both hosts reach stay where they are."""
     memory = run.memory
-    return not memory.volume_backed or bool(disks_beside_root(run))
+    travels = not memory.volume_backed and ROOT_DISK not in memory.shared
+    return travels or bool(disks_beside_root(run))
 
 
 def _image_id(run: Run, copied: CopyRound, disk: CopiedDisk, part: int, attempt: int) -> str:

@@ -39,13 +39,15 @@ TASKS = {TaskState.REBUILDING}
 class EvacuateMemory:
     """``source_node``: uuid of the dead host's compute node. ``wanted_host``: the requested one; ``forced``: skips all filters.
 
-    ``power_on``: whether the server runs afterwards. ``place``: once it was chosen. ``failed_hosts``: tried before.
+    ``source_storage``: where the dead host keeps disks that other hosts may reach. ``power_on``: whether the server runs
+    afterwards. ``place``: once it was chosen. ``failed_hosts``: tried before.
     """
 
     source_host: str
     source_node: str
     power_on: bool
     old_vm_state: VmState
+    source_storage: Given[str | None] = None
     wanted_host: Given[str | None] = None
     forced: Given[bool] = False
     place: NewHome | None = None
@@ -122,7 +124,7 @@ class RebuildGuest(Step[Run]):
     """Has the new host make the guest; its volumes are detached from the dead host."""
 
     name = "RebuildGuest"
-    reads = frozenset({"place", "power_on", "source_host"})
+    reads = frozenset({"place", "power_on", "source_host", "source_storage"})
     writes = frozenset({"guest"})
     makes = frozenset({Thing.ATTACHMENT, Thing.DISKS, Thing.GUEST})
 
@@ -141,7 +143,13 @@ class RebuildGuest(Step[Run]):
             # Deletes the attachments of the dead host. Those that an earlier attempt reserved are for the new guest.
             guests.keep_volumes_reserved(run)
             run.memory.guest = guests.make_anew(
-                run, self.name, there, present, snapshot_id=None, power_on=run.memory.power_on
+                run,
+                self.name,
+                there,
+                present,
+                snapshot_id=None,
+                power_on=run.memory.power_on,
+                dead_host=run.memory.source_host if run.memory.source_storage is not None else None,
             )
 
     def undo(self, run: Run) -> None:
@@ -156,13 +164,14 @@ class EndEvacuation(Step[Run]):
     """Records where the server is now. If the server is being deleted, that happens there."""
 
     name = "EndEvacuation"
-    reads = frozenset({"guest", "place"})
+    reads = frozenset({"guest", "place", "source_storage"})
 
     def do(self, run: Run) -> None:
         guest, there = run.memory.guest, _there(run)
         if guest is None:
             raise RuntimeError("the guest was not rebuilt")
         run.pivot()
+        self._keep_disks(run, there)
         becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
         ended = endings.came_up(run, TASKS, guest, there, beside_devices=True, vm_state=becomes, migration_context=None)
         self._end_migration(run)
@@ -170,6 +179,12 @@ class EndEvacuation(Step[Run]):
             run.services.notifier.instance_action(
                 run.context, there, "rebuild", "end", host=there.host or "", block_devices=guest.block_devices
             )
+
+    def _keep_disks(self, run: Run, there: Instance) -> None:
+        """Makes disks in shared storage the new host's for good: until now it would return them to the dead host."""
+        host = there.host or ""
+        if run.memory.source_storage is not None and not guests.is_dead(run, host):
+            run.computes.keep_disks(run.context, host, token=run.token(self.name), instance=there)
 
     def _end_migration(self, run: Run) -> None:
         api, migration = run.services.api, run.saga.migration_uuid

@@ -34,6 +34,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
 from causeway.model.outcomes import CopiedVolume, DiskOffer, GuestOutcome, Snapshot, SourceOutcome, UploadedDisk
 from causeway.model.pci import InstancePCIRequest, PciDevice
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.compute.live_calls import GuestPresence, LiveCheck, LiveOutcome
@@ -257,8 +258,19 @@ def _source(order: Order, answered: SourceOutcome) -> SourceOutcome:
     if answered.snapshot is not None:
         _snapshot(order, answered.snapshot, order.given.get("image_id"))
     _snapshots(order, answered.disks)
+    _shared(order, answered.shared)
     if answered.offer is not None:
         _offer(order, answered.offer)
+    return answered
+
+
+def _shared(order: Order, answered: dict[str, SharedDisk]) -> dict[str, SharedDisk]:
+    """Another server's disk, or another host's, would be taken over by the target."""
+    uuid = order.instance.uuid if order.instance is not None else ""
+    for name, disk in answered.items():
+        _disk_name(order, name)
+        if disk.name != f"{uuid}_{name}" or disk.owner.rpartition(" ")[0] != order.host:
+            raise order.refuse(f"shared disk {disk.name} of {disk.owner}")
     return answered
 
 
@@ -288,6 +300,7 @@ def _received(order: Order, answered: RoundReceived) -> RoundReceived:
 
 
 def _live_source(order: Order, answered: LiveSource) -> LiveSource:
+    _shared(order, answered.shared)
     for disk in answered.disks:
         _disk_name(order, disk.name)
         _base(order, disk.base_image_id)
@@ -358,6 +371,7 @@ CHECKS: dict[Any, Check] = {
     SourceOutcome: _source,
     UploadedDisk: _uploaded,
     dict[str, Snapshot]: _snapshots,
+    dict[str, SharedDisk]: _shared,
     GuestFacts: _facts,
     HostContents: _contents,
     int | None: _count,

@@ -14,7 +14,9 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
-from causeway.rpc.declare import Client, call
+from causeway.model.shared_disk import SharedDisk
+from causeway.rpc.compute.of_shared_disks import SHARING_DISKS, WITH_SHARED_DISKS
+from causeway.rpc.declare import Client, IfSet, call
 from causeway.virt.driver import GuestFacts
 from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
@@ -192,7 +194,7 @@ class NearLiveCalls(Client):
     def check_can_wake_guest(self, context: RequestContext, host: str, *, source: LiveSource) -> None:
         """Raises ClaimRefused if the host can't wake such a guest."""
 
-    @order
+    @call(since="1.14", monitor=True, newer=(SHARING_DISKS,))
     def save_guest_at_source(
         self,
         context: RequestContext,
@@ -205,6 +207,7 @@ class NearLiveCalls(Client):
         image_id: str | None,
         disk_image_ids: dict[str, str],
         since: int | None,
+        shares: IfSet[bool] = False,
     ) -> SourceOutcome:
         """Uploads the guest's memory and disks into images, and removes the guest from the host, which keeps both.
 
@@ -212,7 +215,7 @@ class NearLiveCalls(Client):
         WarmCopyImpossible if the host does not know what changed since that round.
         """
 
-    @order
+    @call(since="1.14", monitor=True, newer=(WITH_SHARED_DISKS,))
     def wake_guest_at_dest(
         self,
         context: RequestContext,
@@ -225,6 +228,7 @@ class NearLiveCalls(Client):
         disks: dict[str, Snapshot],
         offer: DiskOffer | None,
         is_suspended: bool,
+        shared: IfSet[dict[str, SharedDisk] | None] = None,
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes, and makes the guest with its memory. The guest stands still.
 

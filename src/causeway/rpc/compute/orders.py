@@ -8,7 +8,8 @@ from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, OperationToken, UploadedDisk
 from causeway.rpc.compute.guest_states import GuestStateCalls
 from causeway.rpc.compute.guests import GuestCalls
-from causeway.rpc.declare import call
+from causeway.rpc.compute.of_shared_disks import FROM_DEAD_HOST, shares_no_disks
+from causeway.rpc.declare import IfSet, call
 
 
 class OrderCalls(GuestCalls, GuestStateCalls):
@@ -45,7 +46,7 @@ class OrderCalls(GuestCalls, GuestStateCalls):
     ) -> None:
         """`remove_guest`, after `build_guest`. A conductor that takes the build over may build on this host again."""
 
-    @call(since="1.14", monitor=True)
+    @call(since="1.14", monitor=True, newer=(FROM_DEAD_HOST,))
     def rebuild_guest(
         self,
         context: RequestContext,
@@ -56,11 +57,17 @@ class OrderCalls(GuestCalls, GuestStateCalls):
         block_devices: list[BlockDevice],
         snapshot_id: str | None,
         power_on: bool,
+        dead_host: IfSet[str | None] = None,
     ) -> GuestOutcome:
         """Makes the guest anew on this host, with its ports and volumes. The old guest is destroyed with its disks.
 
-        A local root disk is made from the server's image, or has the content of the image ``snapshot_id``.
+        ``dead_host``: the guest is made from the disks that this host kept in storage that both reach, if there are any.
+        A local root disk is made from the server's image otherwise, or has the content of the image ``snapshot_id``.
         """
+
+    @call(since="1.18", monitor=True, too_old=shares_no_disks)
+    def keep_disks(self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance) -> None:
+        """Makes the disks that `rebuild_guest` has taken over from a dead host this host's for good."""
 
     @call(since="1.14", monitor=True)
     def remove_guest(

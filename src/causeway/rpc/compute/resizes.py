@@ -7,6 +7,8 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import DiskOffer, GuestOutcome, OperationToken, Snapshot, SourceOutcome
+from causeway.model.shared_disk import SharedDisk
+from causeway.rpc.compute.of_shared_disks import SHARING_DISKS, WITH_SHARED_DISKS, shares_no_disks
 from causeway.rpc.declare import Client, IfSet, Newer, call
 
 
@@ -23,7 +25,7 @@ _ON_ONE_HOST = Newer("1.15", lambda given: bool(given["same_host"]), _too_old)
 class ResizeCalls(Client):
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
-    @call(since="1.14", monitor=True, newer=_ON_ONE_HOST)
+    @call(since="1.14", monitor=True, newer=(_ON_ONE_HOST, WITH_SHARED_DISKS))
     def prep_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -33,13 +35,18 @@ class ResizeCalls(Client):
         instance: Instance,
         block_devices: list[BlockDevice],
         same_host: IfSet[bool] = False,
+        shared: IfSet[dict[str, SharedDisk] | None] = None,
     ) -> MigrationContext:
         """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected.
 
-        ``same_host``: the host is the move's source, too.
+        ``same_host``: the host is the move's source, too. ``shared``: disks that the host has to see in its storage.
         """
 
-    @call(since="1.14", monitor=True)
+    @call(since="1.18", monitor=True, too_old=shares_no_disks)
+    def shared_disks(self, context: RequestContext, host: str, *, instance: Instance) -> dict[str, SharedDisk]:
+        """Returns the disks of the server's guest that other hosts may reach, by name."""
+
+    @call(since="1.14", monitor=True, newer=(SHARING_DISKS,))
     def prep_snapshot_based_resize_at_source(
         self,
         context: RequestContext,
@@ -52,8 +59,11 @@ class ResizeCalls(Client):
         disk_image_ids: dict[str, str],
         since: int | None,
         is_direct: bool,
+        shares: IfSet[bool] = False,
     ) -> SourceOutcome:
         """Powers the guest off, sends or offers its disks, and removes the guest from the host, which keeps the disks.
+
+        ``shares``: disks in storage that other hosts reach are put aside there instead.
 
         ``is_direct``: offers the disks to the target. Otherwise uploads them: the root disk into ``image_id`` (None: there is no
         local one), the ephemeral disks into ``disk_image_ids``, by name. ``since``: the round that the target has; only later
@@ -72,7 +82,7 @@ class ResizeCalls(Client):
     ) -> dict[str, Snapshot]:
         """Has the source upload the disks that it offers, each to its image, because the target can't fetch them."""
 
-    @call(since="1.14", monitor=True, newer=_ON_ONE_HOST)
+    @call(since="1.14", monitor=True, newer=(_ON_ONE_HOST, WITH_SHARED_DISKS))
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -86,14 +96,15 @@ class ResizeCalls(Client):
         disks: dict[str, Snapshot],
         offer: DiskOffer | None,
         same_host: IfSet[bool] = False,
+        shared: IfSet[dict[str, SharedDisk] | None] = None,
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
 
-        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where to fetch all disks instead. Raises
-        DiskTransferBroken if fetching fails.
+        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where to fetch all disks instead. ``shared``: disks
+        that the host takes over in its storage. Raises DiskTransferBroken if fetching fails.
         """
 
-    @call(since="1.14", monitor=True, newer=_ON_ONE_HOST)
+    @call(since="1.14", monitor=True, newer=(_ON_ONE_HOST,))
     def drop_move_at_dest(
         self,
         context: RequestContext,

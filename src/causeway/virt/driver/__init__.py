@@ -20,6 +20,7 @@ file                required                                                    
 `inside`                                                                               consoles, diagnostics, dumps, passwords
 `volume_jobs`                                                                          swaps and snapshots of volumes in use
 `warm_copy`                                                                            all, if ``supports_warm_copy``
+`shared_disks`                                                                         all, if `storage` is not None
 `live_migration`                                                                       all, if ``supports_live_migration``
 `saved_memory`                                                                         all, if ``supports_saved_memory``
 ==================  =================================================================  ==========================================
@@ -59,6 +60,7 @@ from causeway.virt.driver.inside import InsideMethods
 from causeway.virt.driver.live_migration import LiveMigrationMethods
 from causeway.virt.driver.rescue import RescueMethods
 from causeway.virt.driver.saved_memory import SavedMemoryMethods
+from causeway.virt.driver.shared_disks import SharedDiskMethods
 from causeway.virt.driver.specs import (
     KEPT_STATE,
     MEMORY,
@@ -104,6 +106,7 @@ class Driver(
     HostMethods,
     GuestMethods,
     DiskMethods,
+    SharedDiskMethods,
     DeviceMethods,
     RescueMethods,
     InsideMethods,

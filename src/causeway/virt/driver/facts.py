@@ -81,4 +81,4 @@ class DiskExport:
 
 def allocated_bytes(directory: Path) -> int:
     """How many bytes all files below a directory occupy on their file system; 0 if there is no such directory."""
-    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file() and not path.is_symlink())

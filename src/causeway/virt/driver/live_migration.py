@@ -24,8 +24,6 @@ class LiveMigrationMethods:
     supports_live_migration: bool = False
     #: while its memory (not its disks) travels, a guest stands still
     stands_still_when_live: bool = False
-    #: its guests' local disks are on storage that all such hosts of its cell share
-    has_shared_storage: bool = False
 
     def live_migration_lacks(self) -> list[str]:
         """What keeps guests from migrating live to or from this host, or from doing so safely: a sentence each. Takes seconds."""

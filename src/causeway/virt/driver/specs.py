@@ -10,6 +10,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.rescue import RescueImage
+from causeway.model.shared_disk import SharedDisk
 
 # (bytes done, bytes total)
 Progress = Callable[[int, int], None]
@@ -60,6 +61,8 @@ class RootDisk:
     snapshot: Path | None = None
     snapshot_format: str = "qcow2"
     size_gb: int = 0
+    #: it is in storage that its former host and this one reach: the driver takes it over instead
+    shared: SharedDisk | None = None
 
 
 @dataclass
@@ -82,6 +85,8 @@ class LocalDisk:
     disk_bus: str | None = None
     snapshot: Path | None = None
     snapshot_format: str = "qcow2"
+    #: as that of a `RootDisk`
+    shared: SharedDisk | None = None
 
     @property
     def is_swap(self) -> bool:

@@ -30,7 +30,7 @@ class FolderStore:
         users_of: Callable[[str], list[str]],
         fence: Callable[[list[str]], None],
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._size_of = size_of
         self._users_of = users_of
         self._fence = fence
@@ -38,16 +38,16 @@ class FolderStore:
     def start(self) -> None:
         """Makes the folder, unless another host has."""
         for name in ("disks", "owners", "snapshots"):
-            durable.make_folder(self._folder / name)
-        durable.create(self._folder / "id", str(uuid4()))
+            durable.make_folder(self.folder / name)
+        durable.create(self.folder / "id", str(uuid4()))
 
     @property
     def id(self) -> str:
-        return f"folder:{(self._folder / 'id').read_text()}"
+        return f"folder:{(self.folder / 'id').read_text()}"
 
     def path(self, name: str) -> Path:
         """The file of a disk."""
-        return self._folder / "disks" / name
+        return self.folder / "disks" / name
 
     def find(self, name: str) -> StoredDisk | None:
         path = self.path(name)
@@ -57,7 +57,7 @@ class FolderStore:
         return StoredDisk(name, self._size_of(path), durable.read(self._owner(name), bytes.decode), tuple(labels))
 
     def names(self) -> list[str]:
-        return sorted(path.name for path in (self._folder / "disks").iterdir() if not path.name.startswith("."))
+        return sorted(path.name for path in (self.folder / "disks").iterdir() if not path.name.startswith("."))
 
     def set_owner(self, name: str, owner: str) -> None:
         self._require(name)
@@ -103,13 +103,13 @@ class FolderStore:
 
     def _require(self, name: str) -> None:
         if not self.path(name).exists():
-            raise GuestFailed(f"Disk {name} is not in shared storage.", details=str(self._folder))
+            raise GuestFailed(f"Disk {name} is not in shared storage.", details=str(self.folder))
 
     def _owner(self, name: str) -> Path:
-        return self._folder / "owners" / name
+        return self.folder / "owners" / name
 
     def _snapshot(self, name: str, label: str) -> Path:
-        return self._folder / "snapshots" / f"{name}@{label}"
+        return self.folder / "snapshots" / f"{name}@{label}"
 
     def _snapshots(self, name: str) -> list[Path]:
-        return list((self._folder / "snapshots").glob(f"{name}@*"))
+        return list((self.folder / "snapshots").glob(f"{name}@*"))

@@ -17,14 +17,16 @@ revert: `release` at b          ``- 2``      ``stash-a-1``    stays
 revert: `put_back` at a         ``a 3``                       what it was when a put it aside
 ==============================  ===========  ===============  =======================================
 
-``-``: nobody owns the disk, but somebody has put it aside. The last one that releases a disk deletes it. So no act of a host
-deletes what another one runs from, or would restore: neither does a host that was down while its server was evacuated.
+A disk that is taken over from a dead host belongs to its new host *after* the former one (``b 2 after a 1``) until `settle`:
+if the evacuation fails, `release` returns it. ``-``: nobody owns the disk, but somebody has put it aside. The last one that
+releases a disk deletes it. So no act of a host deletes what another one runs from, or would restore: neither does a host that
+was down while its server was evacuated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -38,17 +40,19 @@ from causeway.virt.shared_disks.store import SharedStore, StoredDisk
 RECORD = "shared.json"
 _NOBODY = "-"
 _STASH = "stash-"
+_AFTER = " after "
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who may write into a disk. ``host`` is ``-`` for nobody."""
+    """Who may write into a disk. ``host`` is ``-`` for nobody. ``former``: whose it is again unless the owner keeps it."""
 
     host: str
     epoch: int
+    former: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.host} {self.epoch}"
+        return f"{self.host} {self.epoch}" + (f"{_AFTER}{self.former}" if self.former is not None else "")
 
     @property
     def label(self) -> str:
@@ -60,10 +64,11 @@ def owner_of(stored: StoredDisk) -> Owner | None:
     """Returns None for a disk that was never finished. Raises `GuestFailed` if what is written there is no owner."""
     if stored.owner is None:
         return None
-    host, _, epoch = stored.owner.rpartition(" ")
+    owner, _, former = stored.owner.partition(_AFTER)
+    host, _, epoch = owner.rpartition(" ")
     if not host or not epoch.isdecimal():
         raise GuestFailed(f"Disk {stored.name} has an owner that can't be read.", details=repr(stored.owner[:255]))
-    return Owner(host, int(epoch))
+    return Owner(host, int(epoch), former or None)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,11 @@ class Held:
 
 
 _DECODER = msgspec.json.Decoder(dict[str, Held])
+
+
+def name_of(folder: Path, name: str) -> str:
+    """Returns the name in the store of a disk that is made for the guest with this folder."""
+    return f"{folder.name}_{name}"
 
 
 class SharedDisks:
@@ -102,11 +112,11 @@ class SharedDisks:
 
         A disk of this guest that exists stays. A disk that has its name is complete and has an owner.
         """
-        stored_name = f"{folder.name}_{name}"
+        stored_name = name_of(folder, name)
         stored = self.store.find(stored_name)
         held = self.held(folder).get(name)
         if stored is not None:
-            if held is None or stored.owner != str(Owner(self.host, held.epoch)):
+            if held is None or not self._owns(stored, held):
                 raise GuestFailed(
                     f"Disk {stored_name} exists already, and is not this guest's.",
                     details=f"its owner: {stored.owner}; host {self.host}; run `causeway audit` to see what it is",
@@ -140,7 +150,7 @@ class SharedDisks:
         for name, held in self.held(folder).items():
             stored = self.store.find(held.name)
             owner = Owner(self.host, held.epoch)
-            if stored is None or stored.owner != str(owner):
+            if stored is None or not self._owns(stored, held):
                 continue
             # Recorded first: a snapshot that no record names would never be deleted.
             self._record(folder, name, replace(held, stash=owner.label))
@@ -172,7 +182,7 @@ class SharedDisks:
         self._become_owner(folder, name, Held(offered.name, owner.epoch + 1))
 
     def await_guest(self, folder: Path, name: str, offered: SharedDisk) -> None:
-        """Notes a disk whose guest is arriving live. It stays its source's until `arrive`."""
+        """Notes a disk whose guest is arriving live. It stays its source's until `settle`."""
         if not self.reaches(offered):
             raise DiskTransferFailed(
                 f"Disk {offered.name} is not in the storage of the target.",
@@ -180,8 +190,7 @@ class SharedDisks:
             )
         self._record(folder, name, Held(offered.name, 0))
 
-    def arrive(self, folder: Path) -> None:
-        """Makes the disks of a guest that runs here now this host's."""
+    def _arrive(self, folder: Path) -> None:
         for name, held in self.held(folder).items():
             if held.epoch == 0:
                 owner = owner_of(self._found(held))
@@ -190,19 +199,36 @@ class SharedDisks:
                 epoch = owner.epoch if owner.host == self.host else owner.epoch + 1
                 self._become_owner(folder, name, Held(held.name, epoch))
 
-    def take_over(self, folder: Path, name: str, stored_name: str, dead_host: str) -> None:
+    def take_over(self, folder: Path, name: str, dead_host: str) -> bool:
         """Makes the disk of a host that is dead this guest's, as it is. What still writes to it can't any more.
 
-        Raises `GuestFailed` if the disk is neither that host's nor this one's.
+        Returns False if there is no such disk. Raises `GuestFailed` if it is neither that host's nor this one's.
         """
-        stored = self._found(Held(stored_name, 0))
-        owner = owner_of(stored)
-        if owner is None or owner.host not in (dead_host, self.host, _NOBODY):
+        stored_name = name_of(folder, name)
+        stored = self.store.find(stored_name)
+        if stored is None:
+            return False
+        owner, held = owner_of(stored), self.held(folder).get(name)
+        if held is not None and self._owns(stored, held):
+            return True
+        # A host that failed to evacuate it may be dead, too, before it has returned the disk.
+        former = owner.former if owner is not None and owner.host != dead_host else stored.owner
+        if owner is None or former is None or _host_of(former) != dead_host:
             raise GuestFailed(
                 f"Disk {stored_name} belongs to another host: it was not taken over.", details=f"owner {stored.owner}"
             )
         self.store.fence(self.store.users(stored_name))
-        self._become_owner(folder, name, Held(stored_name, owner.epoch + 1))
+        former = former.partition(_AFTER)[0]
+        self._become_owner(folder, name, Held(stored_name, owner.epoch + 1), former)
+        return True
+
+    def settle(self, folder: Path) -> None:
+        """Makes the disks that arrived live, or were taken over from a dead host, this host's for good."""
+        self._arrive(folder)
+        for held in self.held(folder).values():
+            owner = owner_of(self._found(held))
+            if owner == Owner(self.host, held.epoch) and owner.former is not None:
+                self.store.set_owner(held.name, str(Owner(self.host, held.epoch)))
 
     def put_back(self, folder: Path) -> None:
         """Gives the disks that were put aside their former content and size, and makes them this host's again.
@@ -232,8 +258,10 @@ class SharedDisks:
         """Releases the guest's disks: deletes them, unless they are another host's, or another one has put them aside."""
         for held in self.held(folder).values():
             stored = self.store.find(held.name)
-            if stored is None or stored.owner != str(Owner(self.host, held.epoch)):
+            if stored is None or not self._owns(stored, held):
                 self._remove_unfinished(held)
+            elif (owner := owner_of(stored)) is not None and owner.former is not None:
+                self.store.set_owner(held.name, owner.former)
             elif _stashes(stored):
                 self.store.set_owner(held.name, str(Owner(_NOBODY, held.epoch)))
             else:
@@ -267,18 +295,21 @@ class SharedDisks:
             owner = Owner(self.host, held.epoch)
             if stored is None:
                 found.append(f"disk {held.name} is not in the storage {self.store.id}")
-            elif stored.owner != str(owner) and not stashed:
+            elif not self._owns(stored, held) and not stashed:
                 found.append(f"disk {held.name} belongs to '{stored.owner}', not to '{owner}'")
-            elif stashed and stored.owner != str(owner) and held.stash not in stored.snapshots:
+            elif stashed and not self._owns(stored, held) and held.stash not in stored.snapshots:
                 found.append(f"disk {held.name} has no snapshot {held.stash}: what it was is not kept any more")
             elif not stashed and stored.size < sizes.get(name, 0):
                 found.append(f"disk {held.name} has {stored.size} bytes, fewer than {sizes[name]}")
         return found
 
-    def _become_owner(self, folder: Path, name: str, held: Held) -> None:
+    def _become_owner(self, folder: Path, name: str, held: Held, former: str | None = None) -> None:
         # Recorded first: an owner's disk that no folder names would never be deleted.
         self._record(folder, name, held)
-        self.store.set_owner(held.name, str(Owner(self.host, held.epoch)))
+        self.store.set_owner(held.name, str(Owner(self.host, held.epoch, former)))
+
+    def _owns(self, stored: StoredDisk, held: Held) -> bool:
+        return owner_of(stored) == Owner(self.host, held.epoch)
 
     def _record(self, folder: Path, name: str, held: Held) -> None:
         durable.make_folder(folder)
@@ -292,7 +323,7 @@ class SharedDisks:
 
     def _owned(self, held: Held) -> StoredDisk:
         stored = self._found(held)
-        if stored.owner != str(Owner(self.host, held.epoch)):
+        if not self._owns(stored, held):
             raise GuestFailed(
                 f"Disk {held.name} belongs to another host by now.",
                 details=f"owner '{stored.owner}', not '{Owner(self.host, held.epoch)}'",
@@ -310,6 +341,10 @@ class SharedDisks:
         partial = f"{held.name}.partial"
         if held.epoch == 1 and self.store.find(partial) is not None:
             self.store.remove(partial)
+
+
+def _host_of(owner: str) -> str:
+    return owner.partition(_AFTER)[0].rpartition(" ")[0]
 
 
 def _label(offered: SharedDisk) -> str:

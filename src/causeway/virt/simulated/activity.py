@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from causeway import durable
 from causeway.model.states import PowerState
 from causeway.virt.simulated import disk
 from causeway.virt.simulated.guest import Guest
@@ -28,7 +27,7 @@ def boot(guest: Guest, now: float) -> None:
             found.header.written = disk.Written(
                 int(guest.data), [block(guest.uuid, at) for at in range(disk.BLOCKS)], now
             )
-            durable.write(path, found.encode())
+            disk.save(path, found)
         _remember(guest, found.header.written.count)
     resume(guest, now)
 
@@ -64,7 +63,7 @@ def catch_up(guest: Guest, now: float, share: float = 1.0) -> bool:
     if not rate:
         guest.caught_up = now
     written.at = now
-    durable.write(path, found.encode())
+    disk.save(path, found)
     _remember(guest, before + writes)
     return True
 

@@ -15,6 +15,7 @@ from causeway.virt.simulated.habits import Habits
 from causeway.virt.simulated.hardware import SimulatedHardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
 from causeway.virt.simulated.link import Link
+from causeway.virt.simulated.shared_store import DiskMaker
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class SimulatedBase(Driver, ABC):
     _hardware: SimulatedHardware
     _state_dir: Path
     _peers_dir: Path | None
+    _disk_maker: DiskMaker
 
     def running_anywhere(self, uuid: str) -> list[str]:
         """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
@@ -57,7 +59,13 @@ class SimulatedBase(Driver, ABC):
             self.files.save(guest)
 
     def _record_double_start(self, uuid: str) -> None:
-        """Called before a guest runs. Like a real hypervisor, this one lets it run even if another host runs it too."""
+        """Called before a guest runs. Like a real hypervisor, this one lets it run even if another host runs it too.
+
+        Raises `GuestFailed` if a disk of it in shared storage is another host's, or in use.
+        """
+        if self.files.shared is not None:
+            self.files.shared.require_owned(self.files.disks(uuid))
+            self._disk_maker.is_another_client(self.hostname, uuid)
         if self._peers_dir is not None and set(self.running_anywhere(uuid)) - {self.hostname}:
             LOG.error("Guest %s is started on %s while another host runs it", uuid, self.hostname)
             self.double_starts.append(uuid)

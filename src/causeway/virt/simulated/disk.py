@@ -31,6 +31,9 @@ EXPORTED = struct.pack(
 ).ljust(512, b"\0")
 
 
+# In a shared store (`shared_store`): who may not write into it any more.
+FENCED = "fenced"
+
 # The disk of a guest that writes all the time, whatever its flavor says: the file, zeros, and the blocks that it overwrites.
 SIZE, BLOCK, BLOCKS = 4 << 20, 512, 64
 # For how many bytes a write stands.
@@ -159,6 +162,11 @@ def load(path: Path) -> Disk:
     return disk
 
 
+def save(path: Path, disk: Disk) -> None:
+    """Writes a disk, as a whole. A disk in shared storage stays there."""
+    durable.write(path.resolve(), disk.encode())
+
+
 def faults(folder: Path, expected: list[ExpectedDisk]) -> list[str]:
     """What is wrong with the disks that are expected in a folder; see `HostMethods.copy_faults`."""
     found = []
@@ -171,6 +179,16 @@ def faults(folder: Path, expected: list[ExpectedDisk]) -> list[str]:
         if (header.size_mb or header.size_gb * 1024) < wanted.size_mb:
             found.append(f"The disk '{wanted.name}' is smaller than {wanted.size_mb} MiB. ({folder / wanted.name})")
     return found
+
+
+def is_fenced(store: Path, host: str, uuid: str) -> bool:
+    """Whether the guest of a host may not write into a shared store any more."""
+    return (store / FENCED / f"{uuid}@{host}").exists()
+
+
+def is_cut_off(path: Path, host: str, uuid: str) -> bool:
+    """Whether the guest of a host may not write to its disk any more, since another host has taken it over."""
+    return path.is_symlink() and is_fenced(path.resolve().parent.parent, host, uuid)
 
 
 def append(path: Path, line: str) -> None:
@@ -205,7 +223,7 @@ def create(path: Path, source: RootDisk) -> None:
             )
         disk.header.inherited = inherited if disk.header.base_image_id is not None else []
         disk.header.size_gb = max(disk.header.size_gb, source.size_gb)
-    durable.write(path, disk.encode())
+    save(path, disk)
     if source.snapshot is not None:
         source.snapshot.unlink()
 
@@ -215,7 +233,7 @@ def create_empty(path: Path, source: RootDisk) -> None:
     if source.base is not None:
         create(path, source)
     else:
-        durable.write(path, Disk(Header(size_gb=source.size_gb)).encode())
+        save(path, Disk(Header(size_gb=source.size_gb)))
 
 
 def create_local(path: Path, wanted: LocalDisk) -> None:
@@ -232,7 +250,7 @@ def create_local(path: Path, wanted: LocalDisk) -> None:
     if wanted.snapshot is None and path.exists() and disk.header.size_mb >= wanted.size_mb:
         return
     disk.header.size_mb = max(disk.header.size_mb, wanted.size_mb)
-    durable.write(path, disk.encode())
+    save(path, disk)
     if wanted.snapshot is not None:
         wanted.snapshot.unlink()
 

@@ -11,6 +11,7 @@ import os_traits
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
+from causeway.virt.shared_disks.ownership import SharedDisks
 from causeway.virt.simulated import disk, firmware, rounds
 from causeway.virt.simulated.devices import DevicesDriver
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
@@ -22,6 +23,7 @@ from causeway.virt.simulated.moved_disks import MovedDisksDriver
 from causeway.virt.simulated.power import PowerDriver
 from causeway.virt.simulated.saved_memory import SavedMemoryDriver
 from causeway.virt.simulated.serial import SerialConsoles
+from causeway.virt.simulated.shared_store import DiskMaker, open_store
 from causeway.virt.simulated.volume_jobs import VolumeJobsDriver
 from causeway.virt.simulated.watched import WatchedDriver
 
@@ -43,6 +45,7 @@ class SimulatedDriver(
     ``double_starts``, which tests expect to be empty.
 
     ``live_network``: guests migrate live between hosts of the same network. ``console_address``: serial consoles listen there.
+    ``shared_store``: a folder for the disks of its guests that other hosts have too.
     """
 
     def __init__(
@@ -54,16 +57,19 @@ class SimulatedDriver(
         peers_dir: Path | None = None,
         live_network: str = "",
         console_address: str = "127.0.0.1",
+        shared_store: Path | None = None,
     ) -> None:
         super().__init__()
         self.hostname = hostname
         self.live_network = live_network
         self.double_starts: list[str] = []
         self._hardware = hardware or SimulatedHardware()
-        self.has_shared_storage = self._hardware.shared_storage
         self._peers_dir = peers_dir
         self._state_dir = state_dir
-        self.files = HostFiles(hostname, state_dir)
+        self._store = open_store(shared_store, hostname, peers_dir or state_dir.parent) if shared_store else None
+        shared = SharedDisks(self._store, hostname) if self._store is not None else None
+        self._disk_maker = DiskMaker(shared, self._store)
+        self.files = HostFiles(hostname, state_dir, shared)
         self._serial = SerialConsoles(self.files, console_address)
         self.link = Link(self._hardware.clock, self._hardware.link_speed, self._hardware.link_latency)
         self.habits = self._hardware.habits
@@ -72,6 +78,8 @@ class SimulatedDriver(
 
     def start(self) -> None:
         self.link.stopping.clear()
+        if self._store is not None:
+            self._store.start()
         self.files.load()
 
     def close(self) -> None:
@@ -146,6 +154,8 @@ class SimulatedDriver(
             guest = None if stashed else self.files.guests.get(uuid)
             folder = self.files.stash(uuid) if stashed else self.files.disks(uuid)
             found = disk.faults(folder, disks) + firmware.faults(folder)
+            if self.files.shared is not None:
+                found += self.files.shared.faults(folder, {}, stashed=stashed)
         known = {attached.volume_id: attached.path for attached in guest.volumes} if guest is not None else {}
         for volume_id in volume_ids if guest is not None else ():
             if not Path(known.get(volume_id, "/dev/null")).is_file():
@@ -156,6 +166,8 @@ class SimulatedDriver(
         folder = self.files.disks(uuid)
         taken = virt.allocated_bytes(folder)
         with suppress(GuestFailed):
+            if (folder / virt.ROOT_DISK).is_symlink():
+                return taken
             # One that is missing or damaged is reported by `copy_faults`.
             taken += disk.load(folder / virt.ROOT_DISK).data
         return taken
@@ -163,7 +175,7 @@ class SimulatedDriver(
     def disk_room(self, *, over_commit: bool) -> int:
         room = self._hardware.local_gb << 30
         for folder in self.files.disks_dir.iterdir():
-            for path in (path for path in folder.iterdir() if path.name.startswith("disk")):
+            for path in (path for path in folder.iterdir() if path.name.startswith("disk") and not path.is_symlink()):
                 found = disk.decode(path.read_bytes())
                 taken = path.stat().st_size + (found.data if found is not None else 0)
                 room -= taken if over_commit or found is None else max(taken, found.header.size)

@@ -107,6 +107,10 @@ class Guest:
         """Writes a line to a disk, and to the volume that it is being copied to."""
         path = self.devices()[device]
         if device in self.local_files():
+            if disk.is_cut_off(path, self.host, self.uuid):
+                raise GuestFailed(
+                    f"The disk {device} of guest {self.uuid} can't be written any more.", details=self.host
+                )
             disk.append(path, line)
         else:
             volume.append_line(path, line)

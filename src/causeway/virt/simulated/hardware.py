@@ -34,7 +34,6 @@ class SimulatedHardware:
     #: bytes per second (0: no limit), and seconds
     link_speed: float = 0.0
     link_latency: float = 0.0
-    shared_storage: bool = False
     habits: Habits = field(default_factory=Habits)
     clock: Clock = field(default_factory=Clock)
 
@@ -53,7 +52,6 @@ def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
         pci_devices=_devices(options.pci_devices),
         link_speed=options.link_bandwidth * _MIB,
         link_latency=options.link_latency,
-        shared_storage=options.shared_storage,
         habits=Habits(
             data=options.guest_data * 1024 * _MIB,
             disk_rate=options.guest_disk_rate * _MIB,

@@ -29,6 +29,7 @@ from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt import folder_owner
+from causeway.virt.shared_disks.ownership import SharedDisks
 from causeway.virt.simulated.guest import Guest
 from causeway.virt.undo import undone_on_failure
 
@@ -48,8 +49,10 @@ def has_port(state_dir: Path, port_id: str) -> bool:
 class HostFiles:
     """The files of one host in ``state_dir``, and its guests in memory. Whoever changes a guest or its disks holds its lock."""
 
-    def __init__(self, hostname: str, state_dir: Path) -> None:
+    def __init__(self, hostname: str, state_dir: Path, shared: SharedDisks | None = None) -> None:
         self._hostname = hostname
+        #: the disks of its guests that are in a store of several hosts; ``disks`` of such a guest has links to them
+        self.shared = shared
         self.state_dir = state_dir
         self._incoming_dir = state_dir / "incoming"
         self._guests_dir = state_dir / "guests"
@@ -141,7 +144,7 @@ class HostFiles:
         durable.make_folder(disks)
         with undone_on_failure() as undo:
             undo.callback(self.undefine, uuid) if guest is None else undo.callback(self.save, guest)
-            undo.callback(durable.delete_tree, disks) if kept is None else undo.callback(_put_back, disks, kept)
+            undo.callback(self.delete_disks, uuid) if kept is None else undo.callback(_put_back, disks, kept)
             yield
 
     def refuse_if_defined(self, uuid: str, what: str) -> None:
@@ -187,6 +190,16 @@ class HostFiles:
     def stash(self, uuid: str) -> Path:
         return self.disks_dir / f"{uuid}{STASHED}"
 
+    def delete_disks(self, uuid: str) -> None:
+        if self.shared is not None:
+            self.shared.release(self.disks(uuid))
+        durable.delete_tree(self.disks(uuid))
+
+    def delete_stash(self, uuid: str) -> None:
+        if self.shared is not None:
+            self.shared.release_stashed(self.stash(uuid))
+        durable.delete_tree(self.stash(uuid))
+
 
 def guest_of(path: Path) -> Guest | None:
     """The guest in a file of any host; None: there is no such file, or it is torn."""
@@ -214,4 +227,4 @@ def _put_back(directory: Path, kept: dict[Path, bytes]) -> None:
             path.unlink()
     for path, content in kept.items():
         if not path.exists() or path.read_bytes() != content:
-            durable.write(path, content)
+            durable.write(path.resolve(), content)

@@ -9,8 +9,7 @@ takes no longer than `DOWNTIME`. Then the guest stands still. Its memory, and wh
 to the target's files, and ``incoming/UUID.json`` of the target is renamed to ``guests/UUID.json``: from that instant on the
 target owns the guest.
 
-On shared storage (`[simulated] shared_storage`) the link carries memory only. Each host still has files of its own for the disks,
-which are copied while the guest stands still, so that no host can delete what another one uses.
+Between hosts of one store (`[simulated] shared_stores`) the link carries memory only. The disks stay where they are.
 
 A guest that changes more than its link can take is slowed down, where that is allowed (auto-converge). A guest whose memory has a
 line ``busy`` changes it faster than any link: its migration lasts until it is forced or aborted. A forced guest stands still
@@ -105,16 +104,15 @@ class LiveDriver(SimulatedBase, ABC):
             is_suspended = instance.vm_state is VmState.SUSPENDED
             guest = self._saved_guest(instance.uuid) if is_suspended else self._leaving_guest(instance.uuid)
             facts = self.host_facts()
-            disks = []
+            disks, shared = [], self.shared_disks(instance.uuid)
             for path in guest.local_files().values():
                 header = disk.load(path).header
-                disks.append(LiveDisk(path.name, header.size, header.base_image_id))
+                disks.append(LiveDisk(path.name, header.size, header.base_image_id, shared.get(path.name)))
         return LiveSource(
             facts.hypervisor_type,
             facts.hypervisor_version,
             disks,
             disk_bytes=self.disk_bytes(instance.uuid) or 0,
-            has_shared_storage=self.has_shared_storage,
         )
 
     def check_live_target(self, source: LiveSource) -> None:
@@ -137,7 +135,7 @@ class LiveDriver(SimulatedBase, ABC):
 
     def prepare_live_target(self, spec: virt.GuestSpec, source: LiveSource) -> LiveTarget:
         uuid, files = spec.instance.uuid, self.files
-        is_shared = source.has_shared_storage and self.has_shared_storage
+        is_shared = bool(source.shared) and self.reaches_disks(source.shared)
         there = LiveTarget(self.hostname, {"state_dir": str(files.state_dir), "shared_storage": is_shared})
         with files.locked(uuid):
             if self.presence(uuid).is_alive:
@@ -145,15 +143,19 @@ class LiveDriver(SimulatedBase, ABC):
             files.discard_incoming(uuid)
             files.undefine(uuid)
             folder = files.disks(uuid)
-            durable.delete_tree(folder)
+            files.delete_disks(uuid)
             durable.make_folder(folder)
+            for name, shared in source.shared.items() if is_shared else ():
+                self._disk_maker.await_guest(folder / name, shared)
             root = next((each for each in source.disks if each.name == virt.ROOT_DISK), None)
-            if spec.root_disk is not None and root is not None:
+            if spec.root_disk is not None and root is not None and not is_shared:
                 check_size(f"The root disk of server {uuid}", root.size, most_bytes(spec.root_disk.size_gb, folder))
                 size_gb = root.size // (1024 * _MIB)
-                disk.create_empty(folder / virt.ROOT_DISK, dataclasses.replace(spec.root_disk, size_gb=size_gb))
-            for local in spec.local_disks:
-                disk.create_local(folder / local.name, local)
+                self._disk_maker.empty_root(
+                    folder / virt.ROOT_DISK, dataclasses.replace(spec.root_disk, size_gb=size_gb)
+                )
+            for local in spec.local_disks if not is_shared else ():
+                self._disk_maker.local(folder / local.name, local)
             if spec.config_drive:
                 durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
             files.expect(define(spec, self.hostname, folder, PowerState.PAUSED, self.habits))
@@ -237,7 +239,8 @@ class LiveDriver(SimulatedBase, ABC):
         there = Path(target.details["state_dir"])
         guest = self._leaving_guest(uuid)
         guest.refuse_devices_of_host()
-        sent = {} if target.details.get("shared_storage") else guest.local_files()
+        sends_disks = not target.details.get("shared_storage")
+        sent = guest.local_files() if sends_disks else {}
         with self.link.transfer(options.bandwidth * _MIB) as transfer:
             job.transfer = transfer
             sending = _Sending(self, uuid, job, transfer, progress)
@@ -260,11 +263,11 @@ class LiveDriver(SimulatedBase, ABC):
                 self.link.clock.wait(job.wake, ROUND_SECONDS)
             job.progress.post_copy = job.post_copy
             if job.post_copy:
-                self._hand_over(uuid, there, transfer, 0, disks, job.progress)
+                self._hand_over(uuid, there, transfer, 0, disks, job.progress, sends_disks=sends_disks)
                 progress(dataclasses.replace(job.progress))
                 sending.send(memory, 0, is_through=True)
             else:
-                self._hand_over(uuid, there, transfer, memory, disks, job.progress)
+                self._hand_over(uuid, there, transfer, memory, disks, job.progress, sends_disks=sends_disks)
         job.progress.memory_remaining = job.progress.disk_remaining = 0
 
     def _changed(self, uuid: str, seconds: float, share: float) -> tuple[Guest, tuple[int, int]]:
@@ -281,7 +284,15 @@ class LiveDriver(SimulatedBase, ABC):
             return guest, (int(seconds * guest.memory_rate * share) if runs else 0, written)
 
     def _hand_over(
-        self, uuid: str, there: Path, transfer: Transfer, memory: int, disks: int, sent: LiveProgress
+        self,
+        uuid: str,
+        there: Path,
+        transfer: Transfer,
+        memory: int,
+        disks: int,
+        sent: LiveProgress,
+        *,
+        sends_disks: bool,
     ) -> None:
         """Hands the guest over to the host with the state directory ``there``. Raises `GuestFailed`; then it continues here.
 
@@ -303,7 +314,9 @@ class LiveDriver(SimulatedBase, ABC):
                 expected.refuse_devices_of_host()
                 if transfer.take(memory + disks, self.link.stopping):
                     raise GuestFailed("The host was stopped while the guest stood still.", details=self.hostname)
-                _copy_disks(before, expected)
+                if sends_disks:
+                    _copy_disks(before, expected)
+                _copy_consoles(before, expected)
                 _copy_firmware(before, self.files.disks(uuid), there / "instances" / uuid)
                 expected.memory, expected.power_state = list(before.memory), before.power_state
                 expected.came = dataclasses.replace(
@@ -388,13 +401,17 @@ def _copy_firmware(guest: Guest, here: Path, there: Path) -> None:
 
 
 def _copy_disks(guest: Guest, expected: Guest) -> None:
-    files, console = expected.local_files(), "console.log"
+    files = expected.local_files()
     for device, path in guest.local_files().items():
         source, target = disk.load(path), disk.load(files[device])
         same_base = source.header.base_image_id == target.header.base_image_id
         target.lines = source.lines if same_base else source.all_lines
         target.header.written = source.header.written
-        durable.write(files[device], target.encode())
+        disk.save(files[device], target)
+
+
+def _copy_consoles(guest: Guest, expected: Guest) -> None:
+    files, console = expected.local_files(), "console.log"
     for folder in {path.parent for path in guest.local_files().values()}:
         if (folder / console).exists():
             for other in {path.parent for path in files.values()}:

@@ -11,6 +11,7 @@ from pathlib import Path
 from causeway import durable
 from causeway.errors import GuestFailed, WarmCopyImpossible
 from causeway.model.instance import Instance
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import agent, disk, firmware, rounds
@@ -80,6 +81,8 @@ class MovedDisksDriver(SimulatedBase, ABC):
         with self.files.locked(uuid):
             self.files.refuse_if_defined(uuid, "stashed")
             if not self.files.stash(uuid).is_dir() and self.files.disks(uuid).is_dir():
+                if self.files.shared is not None:
+                    self.files.shared.put_aside(self.files.disks(uuid))
                 durable.sync_tree(self.files.disks(uuid))
                 durable.rename(self.files.disks(uuid), self.files.stash(uuid))
             else:
@@ -97,16 +100,40 @@ class MovedDisksDriver(SimulatedBase, ABC):
                     f"Server {uuid} has disks and stashed disks: which of them to keep is not for this host to guess.",
                     details=self.hostname,
                 )
+            if self.files.shared is not None:
+                self.files.shared.put_back(self.files.stash(uuid))
             durable.rename(self.files.stash(uuid), self.files.disks(uuid))
 
     def delete_stashed_disks(self, uuid: str) -> None:
         with self.files.locked(uuid):
-            durable.delete_tree(self.files.stash(uuid))
+            self.files.delete_stash(uuid)
 
     def delete_disks(self, uuid: str) -> None:
         with self.files.locked(uuid):
             self.files.refuse_if_defined(uuid, "deleted")
-            durable.delete_tree(self.files.disks(uuid))
+            self.files.delete_disks(uuid)
+
+    # in shared storage
+
+    def storage(self) -> str | None:
+        return self.files.shared.store.id if self.files.shared is not None else None
+
+    def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
+        return self.files.shared.offered(self.files.disks(uuid)) if self.files.shared is not None else {}
+
+    def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:
+        shared = self.files.shared
+        return shared is not None and all(shared.reaches(each) for each in offered.values())
+
+    def settle_disks(self, uuid: str) -> None:
+        if self.files.shared is not None:
+            with self.files.locked(uuid):
+                self.files.shared.settle(self.files.disks(uuid))
+
+    def take_over_disks(self, uuid: str, names: list[str], dead_host: str) -> list[str]:
+        folder = self.files.disks(uuid)
+        with self.files.locked(uuid):
+            return [name for name in names if self._disk_maker.take_over(folder / name, dead_host)]
 
     # copied while the guest runs
 
@@ -164,7 +191,7 @@ class MovedDisksDriver(SimulatedBase, ABC):
         with self.files.locked(spec.instance.uuid):
             durable.make_folder(folder)
             if spec.root_disk is not None:
-                disk.create(folder / virt.ROOT_DISK, spec.root_disk)
+                self._disk_maker.root(folder / virt.ROOT_DISK, spec.root_disk)
             for local in spec.local_disks:
-                disk.create_local(folder / local.name, local)
+                self._disk_maker.local(folder / local.name, local)
             firmware.take(folder, spec)

@@ -43,7 +43,7 @@ class PowerDriver(SimulatedBase, ABC):
                 raise GuestFailed(f"Guest {uuid} is running already.", details=self.hostname)
             with self.files.restored_on_failure(uuid, before):
                 if spec.root_disk is not None:
-                    disk.create(self.files.disks(uuid) / virt.ROOT_DISK, spec.root_disk)
+                    self._disk_maker.root(self.files.disks(uuid) / virt.ROOT_DISK, spec.root_disk)
                 firmware.take(self.files.disks(uuid), spec)
                 return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
 
@@ -130,7 +130,7 @@ class PowerDriver(SimulatedBase, ABC):
             self.files.discard_incoming(uuid)
             self.files.undefine(uuid)
             if destroy_disks:
-                durable.delete_tree(self.files.disks(uuid))
+                self.files.delete_disks(uuid)
 
     def _change_power(self, uuid: str, becomes: PowerState, *, before: PowerState) -> None:
         """Raises `GuestFailed` if the guest's power state is neither of the two, or if the guest is being handed over."""
@@ -160,7 +160,7 @@ class PowerDriver(SimulatedBase, ABC):
             disk.load(Path(guest.root_disk))
         durable.make_folder(self.files.disks(uuid))
         for local in spec.local_disks:
-            disk.create_local(self.files.disks(uuid) / local.name, local)
+            self._disk_maker.local(self.files.disks(uuid) / local.name, local)
         if spec.config_drive:
             durable.write(self.files.disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
         if not spec.power_on:

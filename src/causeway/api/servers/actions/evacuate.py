@@ -11,6 +11,7 @@ from causeway.api.servers.actions import schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
+from causeway.model.host import STORAGE
 from causeway.model.states import VmState
 from causeway.moves.recipes import WITH_GUEST
 from causeway.moves.without_guest.evacuate import EvacuateMemory, migration_of
@@ -27,22 +28,26 @@ def evacuate(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_for_action(request, server_id, "os_compute_api:os-evacuate", server_actions.EVACUATE)
     host = wanted.get("host")
     _check_hosts(request, home, host)
-    if to_bool(wanted.get("onSharedStorage", False)) and not is_volume_backed(
-        block_devices.of_instance(home.database, server_id)
-    ):
-        raise errors.BadRequest(
-            "Invalid state of instance files on shared storage: the hosts of this cloud have no shared storage."
-        )
-    _check_rest(request, server_id)
     node = next(iter(cell_hosts.list_nodes(home.database, host=home.instance.host)), None)
     if node is None:
         raise errors.HostNotFound(f"Compute host {home.instance.host} could not be found.")
+    storage = node.capabilities.get(STORAGE)
+    if (
+        storage is None
+        and to_bool(wanted.get("onSharedStorage", False))
+        and not is_volume_backed(block_devices.of_instance(home.database, server_id))
+    ):
+        raise errors.BadRequest(
+            "Invalid state of instance files on shared storage: the server's host shares its storage with no other host."
+        )
+    _check_rest(request, server_id)
     memory = EvacuateMemory(
         source_host=home.instance.host or "",
         source_node=node.uuid,
         # From 2.95 on a server stays off until its user starts it.
         power_on=home.instance.vm_state is not VmState.STOPPED and request.version < (2, 95),
         old_vm_state=home.instance.vm_state,
+        source_storage=storage,
         wanted_host=host,
         forced=to_bool(wanted.get("force", False)),
     )

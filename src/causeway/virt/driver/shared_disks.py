@@ -1,0 +1,39 @@
+"""Disks in storage that several hosts reach: a server moves without them. All of it is optional.
+
+A driver that has such storage says so by `storage`. `causeway.virt.shared_disks` says whose a disk is and what each act does to
+it; a driver leaves that to `causeway.virt.shared_disks.ownership`.
+"""
+
+from __future__ import annotations
+
+from causeway.model.shared_disk import SharedDisk
+
+
+class SharedDiskMethods:
+    """A part of `causeway.virt.driver.Driver`."""
+
+    def storage(self) -> str | None:
+        """Which store new disks of this host's guests are made in; the same for all hosts that reach it. None: the host's own."""
+        return None
+
+    def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:  # noqa: ARG002
+        """The disks of a guest of this host that other hosts can take over, by name.
+
+        Raises `GuestFailed` if they are not this host's own.
+        """
+        return {}
+
+    def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:  # noqa: ARG002
+        """Whether this host really sees these disks of a guest of another host. Changes nothing."""
+        return False
+
+    def settle_disks(self, uuid: str) -> None:
+        """Makes the shared disks of a guest that arrived live, or was evacuated, this host's for good. May be repeated."""
+
+    def take_over_disks(self, uuid: str, names: list[str], dead_host: str) -> list[str]:  # noqa: ARG002
+        """Makes those of the named disks that ``dead_host`` kept in storage that this host reaches its own, as they are.
+
+        What still writes to them there can't any more. Returns their names. Until `settle_disks`, deleting the guest's disks
+        returns them.
+        """
+        return []

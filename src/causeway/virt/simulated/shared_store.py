@@ -1,0 +1,117 @@
+"""Disks of simulated guests in a folder that several hosts share, as a Ceph pool is shared.
+
+In the folder of a guest, ``disk`` is then a link to its file in the store. The hosts that run a guest have its disks open. A host
+that was fenced keeps running its guest, as a real one does, but what the guest writes is lost to it: an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from causeway import durable
+from causeway.errors import GuestFailed
+from causeway.model.shared_disk import SharedDisk
+from causeway.virt.driver import LocalDisk, RootDisk
+from causeway.virt.shared_disks.folder_store import FolderStore
+from causeway.virt.shared_disks.ownership import SharedDisks, name_of
+from causeway.virt.simulated import disk
+from causeway.virt.simulated.host_files import running_in
+
+
+def open_store(folder: Path, hostname: str, hosts_dir: Path) -> FolderStore:
+    """Returns the store in ``folder`` as the host sees it. ``hosts_dir``: the directory of all hosts' state directories."""
+
+    def users_of(name: str) -> list[str]:
+        uuid, file = name[:36], folder / "disks" / name
+        return [
+            f"{host}/{uuid}"
+            for host in running_in(hosts_dir, uuid)
+            if host != hostname
+            and not disk.is_fenced(folder, host, uuid)
+            and any(path.resolve() == file.resolve() for path in (hosts_dir / host / "instances" / uuid).glob("disk*"))
+        ]
+
+    def fence(users: list[str]) -> None:
+        for user in users:
+            host, _, uuid = user.partition("/")
+            durable.make_folder(folder / disk.FENCED)
+            durable.write(folder / disk.FENCED / f"{uuid}@{host}", "")
+
+    return FolderStore(folder, lambda path: disk.load(path).header.size, users_of, fence)
+
+
+class DiskMaker:
+    """Makes local disks where the host keeps them: in ``shared``, or without it in the guest's own folder."""
+
+    def __init__(self, shared: SharedDisks | None, store: FolderStore | None) -> None:
+        self._shared = shared
+        self._store = store
+
+    def is_another_client(self, host: str, uuid: str) -> None:
+        """Called before a guest runs: what was fenced was the process of its last run."""
+        if self._store is not None:
+            durable.delete(self._store.folder / disk.FENCED / f"{uuid}@{host}")
+
+    def root(self, path: Path, wanted: RootDisk) -> None:
+        """Makes a root disk as `RootDisk` says."""
+        if wanted.shared is None:
+            self._make(path, lambda file: disk.create(file, wanted))
+            return
+        self._take(path, wanted)
+        found = disk.load(path)
+        if found.header.size_gb < wanted.size_gb:
+            found.header.size_gb = wanted.size_gb
+            disk.save(path, found)
+
+    def empty_root(self, path: Path, wanted: RootDisk) -> None:
+        """Makes an empty root disk for a guest that will arrive."""
+        self._make(path, lambda file: disk.create_empty(file, wanted))
+
+    def local(self, path: Path, wanted: LocalDisk) -> None:
+        """Makes an ephemeral disk or swap, or changes the one that exists, as `LocalDisk` says."""
+        if wanted.shared is not None:
+            self._take(path, wanted)
+        if path.exists():
+            disk.create_local(path.resolve(), wanted)
+        else:
+            self._make(path, lambda file: disk.create_local(file, wanted))
+
+    def take_over(self, path: Path, dead_host: str) -> bool:
+        """Makes a disk of a dead host the guest's. Returns False if there is none that this host reaches."""
+        if self._shared is None or self._store is None or not self._shared.take_over(path.parent, path.name, dead_host):
+            return False
+        link(path, self._store.path(name_of(path.parent, path.name)))
+        return True
+
+    def await_guest(self, path: Path, offered: SharedDisk) -> None:
+        """Makes the disk of a guest that is arriving live reachable. It stays its source's."""
+        if self._shared is None or self._store is None:
+            raise GuestFailed("This host has no storage that it shares with others.", details=str(offered))
+        self._shared.await_guest(path.parent, path.name, offered)
+        link(path, self._store.path(offered.name))
+
+    def _make(self, path: Path, create: Callable[[Path], None]) -> None:
+        if self._shared is None or self._store is None:
+            create(path)
+            return
+        store = self._store
+        if path.is_symlink():
+            # A disk that is made anew where there was one.
+            create(path.resolve())
+            return
+        name = self._shared.make(path.parent, path.name, lambda name: create(store.path(name)))
+        link(path, store.path(name))
+
+    def _take(self, path: Path, wanted: RootDisk | LocalDisk) -> None:
+        if wanted.shared is None or self._shared is None or self._store is None:
+            raise GuestFailed("This host has no storage that it shares with others.", details=str(wanted.shared))
+        if path.name not in self._shared.held(path.parent):
+            self._shared.take(path.parent, path.name, wanted.shared)
+        link(path, self._store.path(wanted.shared.name))
+
+
+def link(path: Path, target: Path) -> None:
+    """Makes ``path`` a name of the file in the store."""
+    if not path.is_symlink():
+        path.symlink_to(target)
