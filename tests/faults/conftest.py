@@ -33,3 +33,11 @@ def roles_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesSite]:
     with RolesSite(Path(tmp_path_factory.mktemp("roles"))) as site:
         assert isinstance(site, RolesSite)
         yield site
+
+
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSite]:
+    """As `local_site`, with hosts that keep their guests' disks in one store."""
+    with LocalSite(Path(tmp_path_factory.mktemp("shared")), conductors=2).share_storage() as site:
+        assert isinstance(site, LocalSite)
+        yield site

@@ -1,7 +1,7 @@
 """The matrices of faults: each point on the way of each operation, and what becomes of the server.
 
-``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]`` runs them and
-prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
+``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt] [--shared-storage]``
+runs them and prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
 after each step of moves across cells; and hypervisors and networks meet their accidents, see
 `moves.real_accidents`.
 
@@ -35,6 +35,7 @@ from tests.faults.reporting import Wanted
     default="simulated",
     help="libvirt: real guests, crashes and real accidents.",
 )
+@click.option("--shared-storage", "shares_storage", is_flag=True, help="All hosts keep disks in one store.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case and the counts, too.")
 @click.option("--resume", is_flag=True, help="Run only what had not recovered by what the file of --json says.")
 def main(
@@ -44,6 +45,7 @@ def main(
     point: str,
     count: int | None,
     driver: str,
+    shares_storage: bool,
     file: Path | None,
     resume: bool,
 ) -> None:
@@ -51,7 +53,7 @@ def main(
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     matrix = moves if what == "moves" else operations
-    wanted = Wanted(actions, flow, point, count, driver, file, resume)
+    wanted = Wanted(actions, flow, point, count, driver, file, resume, shares_storage)
     sys.exit(matrix.run_and_report(Console(width=150), wanted))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from causeway.store.api import mappings
+from tests.faults.clouds import shared_store
 from tests.faults.clouds.site import Site
 from tests.faults.moves.users import mark
 
@@ -91,6 +92,7 @@ def _on_hosts(site: Site) -> Iterator[str]:
         yield from (f"guest {path.stem} on {host}" for path in (base / "guests").glob("*.json"))
         yield from (f"incoming {path.stem} on {host}" for path in (base / "incoming").glob("*.json"))
         yield from (f"disks {path.name} on {host}" for path in (base / "instances").glob("*") if path.is_dir())
+    yield from (f"{path.parent.name} {path.name} in the store" for path in shared_store.files(site))
 
 
 # What snapshots are called that hypervisors make, and where it stands how far they are.

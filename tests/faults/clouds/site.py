@@ -102,6 +102,8 @@ class Site:
     """``directory`` is the state directory. Use it as a context manager."""
 
     driver = "simulated"
+    # Whether all hosts keep their guests' disks in one store.
+    shares_storage = False
     # More options of openstacksdk.
     connect_options: Mapping[str, Any] = {}
 
@@ -112,6 +114,12 @@ class Site:
         self.hosts_per_cell = hosts_per_cell
         self.hosts: list[str] = [f"cell{cell}-host{host}" for cell in (1, 2) for host in range(1, hosts_per_cell + 1)]
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
+
+    def share_storage(self) -> Self:
+        """All hosts keep their guests' disks in one store. To be called before the cloud is started."""
+        self.shares_storage = True
+        self.options["simulated"]["shared_stores"] = ",".join(f"{host}:pool" for host in self.hosts)
+        return self
 
     def __enter__(self) -> Self:
         # Users are threads, which read records as the services do.

@@ -17,6 +17,7 @@ from causeway.model.states import PowerState, VmState
 from causeway.moves.recipes import WITH_GUEST
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
+from tests.faults.clouds import shared_store
 from tests.faults.clouds.site import Site
 from tests.faults.complaints import LEAKED, LOST, Complaint
 from tests.faults.moves import drained
@@ -118,6 +119,7 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
     if here in site.guests.power_states(uuid):
         expect("its data is there", site.guests.marks(uuid, here, text), 1)
         expect("vcpus of the guest", site.guests.vcpus(uuid, here), server.flavor["vcpus"])
+    found += shared_store.complaints(site, uuid, here, is_put_aside=resized)
     expect("started twice", site.double_starts().count(uuid), 0)  # type: ignore[attr-defined]
 
     cell, other = ("cell1", "cell2") if here.startswith("cell1") else ("cell2", "cell1")
@@ -221,5 +223,6 @@ def remains(site: Site, uuid: str) -> list[str]:
     found += [f"port {port.id}" for port in site.admin.network.ports(device_id=uuid)]
     found += [f"attachment {each}" for each in attachments(site, uuid)]
     found += [f"image {image}" for image in temporary_images(site, uuid)]
+    found += [f"{path.parent.name}/{path.name} in the store" for path in shared_store.files(site, uuid)]
     consumers = {uuid} | {move.migration_uuid for move in journal.of_server(site.api, uuid)}
     return found + [f"allocations of {consumer}" for consumer in consumers if allocations(site, consumer)]

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.faults.answers import Answer, call
 from tests.faults.cases import FORWARD, REFUSED, ROLLED_BACK, Case
-from tests.faults.clouds import killed_services, paused
+from tests.faults.clouds import killed_services, paused, shared_store
 from tests.faults.clouds.roles_site import RolesSite
 from tests.faults.clouds.site import ChildSite, LocalSite, Site, until
 from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint
@@ -256,6 +256,10 @@ def _judge(site: Site, pairs: list[Pair]) -> list[list[Complaint]]:
             now = replace(now, attachments=[each for each in now.attachments if each[1] != "attaching"])
         case.end = end_of(case.flow, now, subject.before, subject.answer)
         wrong = complaints(site, subject, case.flow, now)
+        if subject.uuid is not None and now.host is not None and now.status is not None:
+            # Of a server that waits for confirm or revert, its source's.
+            kept = subject.uuid in world.waiting
+            wrong += look.rated(shared_store.complaints(site, subject.uuid, now.host, is_put_aside=kept))
         if not wrong and not is_settled(site, subject.uuid):
             wrong = [Complaint(STUCK, "somebody still works on it")]
         found.append(wrong)
