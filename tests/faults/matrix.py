@@ -1,8 +1,8 @@
 """The matrices of faults: each point on the way of each operation, and what becomes of the server.
 
-``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt] [--shared-storage]``
-runs them and prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
-after each step of moves across cells; and hypervisors and networks meet their accidents, see
+``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]
+[--shared-storage]`` runs them and prints the table. With libvirt there are real guests in QEMU, and what crashes is the process
+of everything else: before, in and after each step of moves across cells; and hypervisors and networks meet their accidents, see
 `moves.real_accidents`.
 
 ``--of operations`` runs everything else that takes long on a server (create, delete, shelve, ...), by the actions that are

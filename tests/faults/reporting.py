@@ -20,9 +20,8 @@ _PRINTED = 6
 class Wanted:
     """``flow``, ``point``: only those whose names have this in them. ``count``: so many points of each flow; None: all.
 
-    ``shares_storage``: all hosts keep disks in one store.
-
-    ``file``: where every case is kept. ``resume``: run only what had not recovered by what the file says.
+    ``shares_storage``: all hosts keep disks in one store. ``file``: where every case is kept. ``resume``: run only what had not
+    recovered by what the file says.
     """
 
     actions: tuple[str, ...]
