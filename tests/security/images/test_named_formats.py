@@ -90,6 +90,8 @@ CALLS: dict[str, list[Callable[[Path], object]]] = {
         copied_without_layer,
     ],
     "from_raw": [partial(qemu_img.from_raw, target=Path("/copy"))],
+    "to_network": [partial(qemu_img.to_network, disk_format="qcow2", url="rbd:pool/image", timeout=9)],
+    "from_network": [lambda path: qemu_img.from_network("rbd:pool/image", path, 1, 9)],
     "name_below": [
         partial(qemu_img.name_below, below=None),
         partial(qemu_img.name_below, below=RAW_BELOW),
@@ -144,7 +146,7 @@ def test_every_call_names_each_format_and_is_limited(
             if option in words and words[words.index(option) + 1]:
                 assert words[words.index("-F") + 1] in ("raw", "qcow2")
         if words[at + 1] == "convert":
-            assert words[words.index("-O") + 1] == "qcow2"
+            assert words[words.index("-O") + 1] == ("raw" if words[-1].startswith("rbd:") else "qcow2")
         if words[at + 1] == "create" and "-b" in words:
             assert "-u" in words, "the image is not opened"
         assert "--backing-chain" not in words, "it opens what headers name"

@@ -105,6 +105,17 @@ def from_raw(raw: Path, target: Path) -> None:
     _run(_most_of(raw.stat().st_size), "convert", "-q", "-f", RAW, "-O", QCOW2, raw, target)
 
 
+def to_network(path: Path, disk_format: str, url: str, timeout: float) -> None:
+    """Writes a file as raw blocks into a blank image of its size that QEMU reaches by ``url``. ``timeout``: seconds."""
+    command = ("convert", "-q", *_FAST, "-n", "--target-is-zero", "-f", disk_format, "-O", RAW, path, url)
+    _run(_TABLES, *command, timeout=timeout)
+
+
+def from_network(url: str, target: Path, size: int, timeout: float) -> None:
+    """Makes a qcow2 disk from raw blocks that QEMU reaches by ``url``. ``timeout``: seconds."""
+    _run(_most_of(size), "convert", "-q", *_FAST, "-f", RAW, "-O", QCOW2, url, target, timeout=timeout)
+
+
 def name_below(path: Path, below: Layer | BaseImage | None) -> None:
     """Writes into a qcow2 file what it stands on (None: nothing). Opens nothing but this file, and changes no content."""
     _run(_as_is(path), "rebase", "-q", "-u", "-f", QCOW2, *(_backing(below) or ("-b", "")), path)

@@ -1,0 +1,171 @@
+"""Base images in the pool, and disks that come from files or become files.
+
+A base image is in the pool once, whatever the number of hosts and servers, and always raw: a guest would boot from the bytes of a
+qcow2 file as they are. It is made under another name, which the first host creates; others wait while that host has it open::
+
+    base_ID.partial         somebody makes it. Nobody has it open for a while: its host is dead, and another one makes it anew
+    base_ID.partial@snap    it is complete, and only has to be renamed
+    base_ID@snap            disks are cloned from it
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from causeway.errors import GuestFailed
+from causeway.model.image import BOOTABLE_FORMATS, QCOW2
+from causeway.virt import image_formats
+from causeway.virt.image_formats import FoundImage
+from causeway.virt.libvirt.storage import qemu_img
+from causeway.virt.libvirt.storage.rbd import protocol
+from causeway.virt.libvirt.storage.rbd.protocol import Refused
+from causeway.virt.libvirt.storage.rbd.store import BASE, BASE_SNAPSHOT, RbdStore, checked
+
+_SECTOR = 512
+_LOOK_EVERY = 0.5
+
+
+class RbdImages:
+    """``timeout``: seconds for whatever reads or writes a whole disk. ``abandoned_after``: seconds; see `import_base`."""
+
+    def __init__(self, store: RbdStore, timeout: float, *, abandoned_after: float = 20.0) -> None:
+        self._store = store
+        self._timeout = timeout
+        self._abandoned_after = abandoned_after
+
+    def has_base(self, image_id: str) -> bool:
+        image = self._store.image(_base(image_id))
+        return image is not None and BASE_SNAPSHOT in image.snapshots
+
+    def import_base(self, image_id: str, path: Path, disk_format: str) -> str:
+        """Makes the base image of a checked file, unless it is there, or another host makes it: that is waited for.
+
+        One that nobody has open for ``abandoned_after`` seconds is made anew. Returns its name.
+
+        Raises `ImageRefused` if the file is not what it is said to be.
+        """
+        base, end = _base(image_id), time.monotonic() + self._timeout
+        found = _inspected(path, disk_format, f"Image {image_id}", BOOTABLE_FORMATS)
+        partial = f"{base}.partial"
+        seen: tuple[str, float] | None = None
+        while not self.has_base(image_id):
+            made = self._begun(partial, found.virtual_size)
+            if made is not None:
+                if self._filled(path, found, partial, made):
+                    self._complete(partial, base)
+                continue
+            now, image = time.monotonic(), self._store.image(partial)
+            if image is None:
+                # It was renamed meanwhile, or is left of one that was made or deleted half way.
+                if not self.has_base(image_id):
+                    self._store.remove(partial)
+            elif BASE_SNAPSHOT in image.snapshots:
+                self._complete(partial, base)
+            elif image.watchers or seen is None or seen[0] != image.id:
+                seen = (image.id, now)
+            elif now - seen[1] >= self._abandoned_after:
+                self._store.remove(partial)
+            if now >= end or self._store.client.stopping.wait(_LOOK_EVERY):
+                raise GuestFailed(
+                    f"Image {image_id} is being put into shared storage by another host.", details=partial
+                )
+        return base
+
+    def import_disk(self, path: Path, disk_format: str, name: str, *, most: int) -> None:
+        """Makes a disk of a file that came from elsewhere, with at most ``most`` bytes. It has no owner yet.
+
+        A disk of that name without an owner was never finished, and is made anew.
+
+        Raises `ImageRefused` if the file is not what it is said to be, or too large, and `GuestFailed` if the disk has an owner.
+        """
+        what = "A disk that was received"
+        found = _inspected(path, disk_format, what, (QCOW2,))
+        image_formats.check_size(what, found.virtual_size, most)
+        stored = self._store.find(name)
+        if stored is not None and stored.owner is not None:
+            raise GuestFailed(f"Disk {name} exists already in shared storage.", details=str(stored))
+        self._store.remove(name)
+        self._store.create(name, found.virtual_size)
+        self._fill(path, found, name)
+
+    def export_disk(self, name: str, snapshot: str | None, path: Path) -> None:
+        """Copies a disk, or what a snapshot keeps of it, to a qcow2 file that stands alone. A file that is there is replaced.
+
+        Without a snapshot nobody may write to the disk meanwhile.
+        """
+        size = self._store.existing(name).size
+        source = self._url(name if snapshot is None else f"{name}@{checked(snapshot)}")
+        try:
+            qemu_img.from_network(source, path, size, self._timeout)
+        except GuestFailed:
+            # Ceph may not answer: then this says so.
+            self._store.existing(name)
+            raise
+
+    def _begun(self, partial: str, size: int) -> str | None:
+        """The id of the image that this host has begun. Returns None if there is one already."""
+        try:
+            self._store.client.ask(protocol.Create(partial, size), None)
+        except Refused as refused:
+            if refused.number != errno.EEXIST:
+                self._store.fail(refused, partial)
+            return None
+        image = self._store.image(partial)
+        return None if image is None else image.id
+
+    def _filled(self, path: Path, found: FoundImage, partial: str, made: str) -> bool:
+        """Whether the image is complete, and still the one that this host has begun."""
+        try:
+            self._fill(path, found, partial)
+        except GuestFailed:
+            if self._is(partial, made):
+                raise
+        return self._is(partial, made)
+
+    def _is(self, partial: str, made: str) -> bool:
+        image = self._store.image(partial)
+        return image is not None and image.id == made
+
+    def _complete(self, partial: str, base: str) -> None:
+        """Names a base image, which another host may do at the same moment."""
+        accept = (errno.ENOENT, errno.EEXIST)
+        self._store.ask(protocol.MakeSnapshot(partial, BASE_SNAPSHOT, protected=True), accept=accept)
+        self._store.ask(protocol.Rename(partial, base), accept=accept)
+
+    def _fill(self, path: Path, found: FoundImage, name: str) -> None:
+        try:
+            qemu_img.to_network(path, found.disk_format, self._url(name), self._timeout)
+        except GuestFailed:
+            # Ceph may not answer: then this says so.
+            self._store.existing(name)
+            raise
+
+    def _url(self, image: str) -> str:
+        """How QEMU names an image, and how it reaches it."""
+        access = self._store.client.access
+        options = {
+            "id": access.user,
+            "conf": access.conf,
+            "client_mount_timeout": access.connect_timeout,
+            "rados_mon_op_timeout": access.connect_timeout,
+            "rados_osd_op_timeout": access.request_timeout,
+        }
+        words = [f"rbd:{access.pool}/{image}", *(f"{key}={_escaped(str(value))}" for key, value in options.items())]
+        return ":".join(words)
+
+
+def _base(image_id: str) -> str:
+    return checked(f"{BASE}{image_id}")
+
+
+def _escaped(value: str) -> str:
+    return "".join(f"\\{each}" if each in "\\:@=" else each for each in value)
+
+
+def _inspected(path: Path, disk_format: str, what: str, allowed: Collection[str]) -> FoundImage:
+    """What is in a file, with the size that its disk has: a whole number of sectors."""
+    found = image_formats.inspect(path, disk_format, what, allowed)
+    return FoundImage(found.disk_format, -(-found.virtual_size // _SECTOR) * _SECTOR)
