@@ -11,13 +11,18 @@ from causeway.errors import GuestRefused
 from causeway.hardware.guest_devices import GuestDevices
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.libvirt.guest_xml.definition_shape import check
-from causeway.virt.libvirt.guest_xml.domain_xml import domain_xml
+from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, domain_xml
 from causeway.virt.libvirt.guest_xml.processor import Processor
+from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource
 from tests.security.bindings.sockets import port_at_socket
 from tests.security.definitions.guests import hardware, wanted
 from tests.security.definitions.test_foreign_definitions import with_device, with_part
 
 _CELL = InstanceNUMACell(id=1, cpuset=[], pcpuset=[0], memory=128, cpu_pinning_raw={"0": 3}, pagesize=2048)
+IN_CEPH = RbdSource(
+    "volumes/volume-1",
+    CephAccess((Monitor("10.0.0.1", "6789"), Monitor("fd00::1")), "cinder", "4a1e6a26-0e4e-4c5e-9d4f-000000000001"),
+)
 OURS = {
     "i440fx": hardware("i440fx"),
     "q35": hardware("q35"),
@@ -40,6 +45,9 @@ OURS = {
         hardware("q35"), numa_topology=InstanceNUMATopology(cells=[_CELL]), vifs=[port_at_socket()]
     ),
     "with SCSI": dataclasses.replace(hardware("q35"), devices=GuestDevices(cdrom_bus="scsi")),
+    "with a volume in Ceph": dataclasses.replace(
+        hardware("i440fx"), disks=[GuestDisk("vda", IN_CEPH, "raw", is_root=True, serial="s")]
+    ),
     "without consoles": dataclasses.replace(hardware("i440fx"), serial_listen=None, vnc_listen=None),
 }
 
@@ -54,6 +62,12 @@ HOSTILE: dict[str, Callable[[str], str]] = {
     "a folder of the host": with_device("<filesystem type='mount'><source dir='/'/><target dir='x'/></filesystem>"),
     "a device of the host": with_device("<hostdev mode='subsystem' type='pci'/>"),
     "a disk over the network": with_device("<disk type='network'><source protocol='nbd' name='x'/></disk>"),
+    "an image in Ceph with options": with_device(
+        "<disk type='network'><source protocol='rbd' name='volumes/x:conf=/etc/shadow'/></disk>"
+    ),
+    "a key for Ceph that is a file": with_device(
+        "<disk type='network'><source protocol='rbd' name='p/i'><config file='/etc/shadow'/></source></disk>"
+    ),
     "a disk at an address": with_device("<disk type='file' device='disk'><source file='/x' index='1'/></disk>"),
     "a path to above": with_device("<disk type='file' device='disk'><source file='/x/../../etc/shadow'/></disk>"),
     "a path from here": with_device("<disk type='file' device='disk'><source file='etc/shadow'/></disk>"),

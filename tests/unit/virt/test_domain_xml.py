@@ -14,11 +14,13 @@ from causeway.virt.libvirt.guest_xml.domain_xml import (
     GuestDisk,
     GuestHardware,
     agent_listens,
+    destination_xml,
     device_of_serial,
     disk_xml,
     domain_xml,
     interface_xml,
 )
+from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource, name_of
 from causeway.virt.libvirt.port_devices import device_of_port
 
 UUID = "8f1a4b0e-66c5-4d8c-9d35-2b3b0d0c0001"
@@ -97,6 +99,49 @@ def test_root_disk_boots_and_a_volume_is_found_by_its_serial() -> None:
     found = device_of_serial(ET.tostring(domain, encoding="unicode"), "volume-id")
     assert found is not None and ET.fromstring(found).find("target").get("dev") == "vdb"  # type: ignore[union-attr]
     assert device_of_serial(ET.tostring(domain, encoding="unicode"), "another") is None
+
+
+IMAGE = RbdSource(
+    "volumes/volume-id",
+    CephAccess(
+        (Monitor("10.0.0.1", "6789"), Monitor("fd00::1", None)), "cinder", "4a1e6a26-0e4e-4c5e-9d4f-000000000001"
+    ),
+)
+
+
+def test_an_image_in_ceph_is_opened_by_the_guest_itself() -> None:
+    disk = guest(disks=[GuestDisk("vdb", IMAGE, "raw", serial="volume-id")]).find("devices/disk")
+    assert disk is not None and disk.get("type") == "network"
+    source = disk.find("source")
+    assert source is not None and source.attrib == {"protocol": "rbd", "name": "volumes/volume-id"}
+    hosts = [each.attrib for each in source.findall("host")]
+    assert hosts == [{"name": "10.0.0.1", "port": "6789"}, {"name": "fd00::1"}]
+    auth, secret = source.find("auth"), source.find("auth/secret")
+    assert auth is not None and auth.get("username") == "cinder"
+    assert secret is not None and secret.attrib == {"type": "ceph", "uuid": IMAGE.access.secret_uuid}
+
+
+def test_an_image_in_ceph_that_needs_no_key_names_no_account() -> None:
+    disk = GuestDisk("vdb", RbdSource("volumes/x", CephAccess((), "cinder")), "raw")
+    assert ET.fromstring(disk_xml(disk)).find("source/auth") is None
+
+
+def test_the_destination_of_a_copy_in_ceph_has_its_account_and_so_many_bytes_as_are_used() -> None:
+    made = ET.fromstring(destination_xml(GuestDisk("vdb", IMAGE, "raw", serial="x"), part=512))
+    assert [child.tag for child in made] == ["driver", "source"]
+    assert [child.tag for child in made.iterfind("source/*")] == ["host", "host", "auth", "slices"]
+
+
+def test_an_image_in_ceph_has_a_name_that_is_the_same_however_it_is_reached() -> None:
+    for access in (IMAGE.access, CephAccess(())):
+        made = ET.fromstring(disk_xml(GuestDisk("vdb", RbdSource(IMAGE.image, access), "raw")))
+        assert name_of(made) == str(IMAGE) == "rbd:volumes/volume-id"
+    assert name_of(ET.fromstring(disk_xml(GuestDisk("vdb", Path("/dev/sdx"), "raw", is_block=True)))) == "/dev/sdx"
+
+
+def test_an_image_in_ceph_has_no_path() -> None:
+    with pytest.raises(GuestFailed):
+        _ = GuestDisk("vdb", IMAGE, "raw").path
 
 
 @pytest.mark.parametrize(("target", "bus"), [("vdb", "virtio"), ("sdb", "scsi"), ("hdb", "ide")])

@@ -71,7 +71,7 @@ class GuestVolumes(Driver, ABC):
 
     def end_volume_swap(self, uuid: str, old: BlockDevice, new: BlockDevice, *, keep_new: bool) -> None:
         kept, released = (new, old) if keep_new else (old, new)
-        self._copies.end(uuid, str(old.volume_id), self._volumes.connect(uuid, kept).path)
+        self._copies.end(uuid, str(old.volume_id), self._volumes.connect(uuid, kept))
         self._volumes.disconnect(uuid, released)
 
     # snapshots

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from causeway.virt.libvirt.guest_xml import foreign_values as values
-from causeway.virt.libvirt.guest_xml import smbios
+from causeway.virt.libvirt.guest_xml import rbd_source, smbios
 
 _ANY = r"[^\x00-\x1f\x7f]*"
 _WORD = r"[A-Za-z0-9_.-]+"
@@ -69,12 +69,18 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/on_reboot": (r"restart", {}),
     "/on_crash": (r"destroy", {}),
     "/devices": (_EMPTY, {}),
-    "/devices/disk": (_EMPTY, {"type": r"file|block", "device": r"disk|cdrom|floppy"}),
+    "/devices/disk": (_EMPTY, {"type": r"file|block|network", "device": r"disk|cdrom|floppy"}),
     "/devices/disk/driver": (
         _EMPTY,
         {"name": r"qemu", "type": r"qcow2|raw", "cache": r"none|writeback|writethrough", "discard": r"unmap"},
     ),
-    "/devices/disk/source": (_EMPTY, {"file": _PATH, "dev": _PATH}),
+    "/devices/disk/source": (
+        _EMPTY,
+        {"file": _PATH, "dev": _PATH, "protocol": r"rbd", "name": rbd_source.IMAGE},
+    ),
+    "/devices/disk/source/host": (_EMPTY, {"name": _HOST, "port": _NUMBER}),
+    "/devices/disk/source/auth": (_EMPTY, {"username": _NAME}),
+    "/devices/disk/source/auth/secret": (_EMPTY, {"type": r"ceph", "uuid": r"[0-9a-f-]{36}"}),
     "/devices/disk/target": (_EMPTY, {"dev": _WORD, "bus": _WORD}),
     "/devices/disk/readonly": (_EMPTY, {}),
     "/devices/disk/shareable": (_EMPTY, {}),

@@ -18,6 +18,7 @@ from causeway.virt.libvirt import numa_xml, port_devices, vhost_user
 from causeway.virt.libvirt.guest_xml import guest_device_xml, smbios
 from causeway.virt.libvirt.guest_xml.machine import is_q35
 from causeway.virt.libvirt.guest_xml.processor import Processor
+from causeway.virt.libvirt.guest_xml.rbd_source import RbdSource
 from causeway.virt.libvirt.guest_xml.uefi import Loader
 
 # MiB of translated code that QEMU caches for a guest without KVM. Its own default is up to a gigabyte.
@@ -33,7 +34,7 @@ class GuestDisk:
     """A disk of a guest. ``target``: its device name without /dev/. ``serial``: the id of the volume, if it is one."""
 
     target: str
-    path: Path
+    source: Path | RbdSource
     disk_format: str
     is_block: bool = False
     serial: str | None = None
@@ -45,6 +46,13 @@ class GuestDisk:
     bus: str | None = None
     # disk, cdrom or floppy
     device: str = "disk"
+
+    @property
+    def path(self) -> Path:
+        """Its file or device. Raises `GuestFailed` if it is neither."""
+        if isinstance(self.source, RbdSource):
+            raise GuestFailed(f"Disk {self.target} is no file or device of this host, but an image in Ceph.")
+        return self.source
 
 
 @dataclass
@@ -252,11 +260,16 @@ def _bus(disk: GuestDisk) -> str:
 
 
 def _disk(disk: GuestDisk) -> ET.Element:
-    element = ET.Element("disk", type="block" if disk.is_block else "file", device=disk.device)
+    network = disk.source if isinstance(disk.source, RbdSource) else None
+    kind = "network" if network is not None else "block" if disk.is_block else "file"
+    element = ET.Element("disk", type=kind, device=disk.device)
     driver = ET.SubElement(element, "driver", name="qemu", type=disk.disk_format, cache=disk.cache)
     if disk.device == "disk":
         driver.set("discard", "unmap")
-    ET.SubElement(element, "source", {"dev" if disk.is_block else "file": str(disk.path)})
+    if network is not None:
+        element.append(network.element())
+    else:
+        ET.SubElement(element, "source", {"dev" if disk.is_block else "file": str(disk.source)})
     ET.SubElement(element, "target", dev=disk.target, bus=_bus(disk))
     if disk.read_only:
         ET.SubElement(element, "readonly")

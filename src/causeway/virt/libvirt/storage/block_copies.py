@@ -27,6 +27,7 @@ from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, destination_xml, device_of_serial
+from causeway.virt.libvirt.guest_xml.rbd_source import name_of
 from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
@@ -44,19 +45,22 @@ _FLAGS = (
 
 @dataclass
 class _Switch:
-    """Written before a switch. ``path``: the disk that the guest will use."""
+    """Written before a switch. ``path``: the disk that the guest will use, as `name_of` says it."""
 
     path: str
 
 
 @dataclass
 class _Seen:
-    """A disk of a guest. ``copy``: the disk that it is being copied to. ``ready``: the copy is complete, and stays so."""
+    """A disk of a guest. ``source``: what it is, and ``copy``: what it is being copied to, as `name_of` says it.
+
+    ``ready``: the copy is complete, and stays so.
+    """
 
     is_alive: bool
     target: str
-    source: Path
-    copy: Path | None = None
+    source: str
+    copy: str | None = None
     ready: bool = False
 
 
@@ -77,7 +81,7 @@ class BlockCopies:
             self._connection.call(f"copy volume {serial}", lambda hypervisor: _begin(hypervisor, uuid, serial, new))
             while True:
                 seen = self._look(uuid, serial)
-                if seen is None or not seen.is_alive or seen.copy != new.path:
+                if seen is None or not seen.is_alive or seen.copy != str(new.source):
                     raise GuestFailed(
                         f"Copying volume {serial} beside its guest was broken off.", details=f"guest {uuid}"
                     )
@@ -88,16 +92,16 @@ class BlockCopies:
 
     def switch(self, uuid: str, serial: str, new: GuestDisk) -> bool:
         """As `VolumeJobMethods.switch_volume`."""
-        seen = self._look(uuid, serial)
+        seen, wanted = self._look(uuid, serial), str(new.source)
         if seen is None or not seen.is_alive:
-            return (seen is not None and seen.source == new.path) or self._was_begun(uuid, new.path)
+            return (seen is not None and seen.source == wanted) or self._was_begun(uuid, wanted)
         target = seen.target
-        if seen.source == new.path:
+        if seen.source == wanted:
             return True
-        if seen.copy != new.path or not seen.ready:
+        if seen.copy != wanted or not seen.ready:
             durable.delete(self._file(uuid))
             return False
-        durable.write(self._file(uuid), msgspec.json.encode(_Switch(str(new.path))))
+        durable.write(self._file(uuid), msgspec.json.encode(_Switch(wanted)))
         try:
             self._connection.call(
                 f"have guest {uuid} use the copy of volume {serial}",
@@ -108,7 +112,7 @@ class BlockCopies:
             )
         except GuestFailed as failure:
             seen = self._look(uuid, serial)
-            if seen is None or not seen.is_alive or seen.source == new.path:
+            if seen is None or not seen.is_alive or seen.source == wanted:
                 return True
             if seen.copy is not None:
                 raise
@@ -117,7 +121,7 @@ class BlockCopies:
             return False
         return True
 
-    def end(self, uuid: str, serial: str, kept: Path) -> None:
+    def end(self, uuid: str, serial: str, kept: GuestDisk) -> None:
         """Ends a copy and deletes its record. Raises `GuestFailed` if a living guest uses another disk than ``kept``."""
 
         def end(hypervisor: Any) -> None:
@@ -128,7 +132,7 @@ class BlockCopies:
             if seen.copy is not None:
                 domain.blockJobAbort(seen.target, 0)
                 seen = _seen(domain, serial)
-            if seen.source != kept:
+            if seen.source != str(kept.source):
                 raise GuestFailed(f"The guest of server {uuid} uses {seen.source}: it stays connected.")
 
         self._connection.call(f"end the copy of volume {serial}", end, timeout=_SWITCH_SECONDS)
@@ -164,13 +168,13 @@ class BlockCopies:
         except GuestFailed as failure:
             LOG.warning("A copy of volume %s of guest %s: %s %s", serial, uuid, failure.message, failure.details)
 
-    def _was_begun(self, uuid: str, path: Path) -> bool:
+    def _was_begun(self, uuid: str, wanted: str) -> bool:
         try:
             found = durable.read(self._file(uuid), msgspec.json.Decoder(_Switch).decode)
         except durable.Torn:
             # The host died while this was written, which is before the switch.
             return False
-        return found is not None and found.path == str(path)
+        return found is not None and found.path == wanted
 
     def _file(self, uuid: str) -> Path:
         return switch_file(self._directory, uuid)
@@ -185,10 +189,10 @@ def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk) -> None:
     if domain is None or not domain.isActive():
         raise GuestFailed(f"The guest of server {uuid} does not run: no volume of it can be swapped.")
     seen = _seen(domain, serial)
-    if seen.copy == new.path:
+    if seen.copy == str(new.source):
         return
     if seen.copy is not None:
-        raise GuestFailed(f"Somebody else copies volume {serial} of guest {uuid}.", details=str(seen.copy))
+        raise GuestFailed(f"Somebody else copies volume {serial} of guest {uuid}.", details=seen.copy)
     size, room = domain.blockInfo(seen.target)[0], _size_of(new)
     if room is not None and room < size:
         raise GuestFailed(f"The new volume of guest {uuid} is too small: {room} bytes, not {size}.")
@@ -216,13 +220,7 @@ def _seen(domain: Any, serial: str) -> _Seen:
     return _Seen(
         is_alive=bool(domain.isActive()),
         target=(target.get("dev") or "") if target is not None else "",
-        source=_path(disk) or Path(),
-        copy=None if mirror is None else _path(mirror),
+        source=name_of(disk) or "",
+        copy=None if mirror is None else name_of(mirror),
         ready=mirror is not None and mirror.get("ready") == "yes",
     )
-
-
-def _path(element: ET.Element) -> Path | None:
-    source = element.find("source")
-    found = None if source is None else source.get("file") or source.get("dev")
-    return Path(found) if found else None

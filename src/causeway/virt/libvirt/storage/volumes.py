@@ -138,7 +138,7 @@ class Volumes:
             )
         return GuestDisk(
             target=Path(volume.device_name).name,
-            path=path,
+            source=path,
             disk_format=disk_format,
             is_block=is_block,
             serial=volume.volume_id,
