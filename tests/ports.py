@@ -27,6 +27,14 @@ def free_ports(number: int) -> list[int]:
     return ports
 
 
+def free_block(number: int) -> range:
+    """So many ports in a row."""
+    while True:
+        ports = range(first := random.randint(FIRST, LAST - number), first + number)
+        if all(_reserve(port) and _is_free(port) for port in ports):
+            return ports
+
+
 def free_port() -> int:
     return free_ports(1)[0]
 
