@@ -56,14 +56,18 @@ SETUP = {
     "servers": ("scripts/install-packages.sh", "--servers"),
     "os": ("scripts/install-packages.sh", "--os"),
     "services": ("scripts/install-services.sh",),
+    # Behind "services": it adds to their environment.
+    "ceph": ("scripts/install-ceph.sh",),
     "tempest": ("scripts/install-tool.sh", "tempest", "tempest"),
 }
 
 
-def _real(name: str, about: str, minutes: float, *tests: str, lane: str) -> Part:
+def _real(
+    name: str, about: str, minutes: float, *tests: str, lane: str, needs: tuple[str, ...] = ("servers", "services")
+) -> Part:
     """A part beside the real services."""
     command = (*_PYTEST, *(f"{_REAL}/{test}" for test in tests))
-    return Part("integration", name, about, command, minutes, reading.junit, ("servers", "services"), lane)
+    return Part("integration", name, about, command, minutes, reading.junit, needs, lane)
 
 
 def _suite(name: str, about: str, minutes: float, only: str) -> Part:
@@ -221,6 +225,14 @@ PARTS: tuple[Part, ...] = (
     ),
     _real(
         "hybrid", "real guests whose ports have bridges of their own (iptables_hybrid)", 10, "test_hybrid.py", lane="a"
+    ),
+    _real(
+        "ceph",
+        "real guests on a real Ceph: their volumes, which QEMU opens by itself",
+        10,
+        "test_ceph_volumes.py",
+        lane="b",
+        needs=("servers", "services", "ceph"),
     ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),

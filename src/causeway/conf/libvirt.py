@@ -63,6 +63,14 @@ OPTS: dict[str, list[Opt]] = {
             " called; overrides live_migration_scheme. The same on all hosts that migrate guests to one another. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
         ),
         cfg.StrOpt(
+            "rbd_user",
+            help="The account with which guests open volumes in Ceph, where the volume service names none.",
+        ),
+        cfg.StrOpt(
+            "rbd_secret_uuid",
+            help="libvirt's secret with the key of the account, where the volume service names none.",
+        ),
+        cfg.StrOpt(
             "rescue_image_id",
             help="The image that servers are rescued with if their users name none and the server has none; read by the API.",
         ),

@@ -116,7 +116,7 @@ NAMES: dict[str, frozenset[str]] = {
         mem_stats_period_seconds migration_inbound_addr nfs_mount_options nfs_mount_point_base num_aoe_discover_tries
         num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
         pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_connect_timeout rbd_destroy_volume_retries
-        rbd_destroy_volume_retry_interval rbd_secret_uuid rbd_user realtime_scheduler_priority remote_filesystem_transport
+        rbd_destroy_volume_retry_interval realtime_scheduler_priority remote_filesystem_transport
         rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
         smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes
         swtpm_group swtpm_user tb_cache_size tx_queue_size uid_maps

@@ -209,10 +209,10 @@ class RealServices:
             (directory / "state" / folder).mkdir(parents=True, exist_ok=True)
         self._write_keystone()
         write("etc/placement/placement.conf", render(configuration.placement(addresses)))
-        write("etc/glance/glance-api.conf", render(configuration.glance(directory, VENV, addresses)))
+        write("etc/glance/glance-api.conf", render(self._glance()))
         write("etc/neutron/neutron.conf", render(self._neutron()))
         write("etc/neutron/ml2.ini", render(self._ml2()))
-        write("etc/cinder/cinder.conf", render(configuration.cinder(directory, VENV, addresses, self.storage)))
+        write("etc/cinder/cinder.conf", render(self._cinder()))
         write("etc/cinder/rootwrap.conf", configuration.rootwrap(directory, VENV))
         for name in policies.POLICIES:
             write(f"etc/{name}/policy.yaml", policies.render(name))
@@ -221,6 +221,12 @@ class RealServices:
             write(f"etc/cinder/{name}_shares", f"127.0.0.1:{self.export(name)}\n")
         for name, script in configuration.COMMANDS.items():
             write(f"bin/{name}", script, executable=True)
+
+    def _glance(self) -> Options:
+        return configuration.glance(self.directory, VENV, self.addresses)
+
+    def _cinder(self) -> Options:
+        return configuration.cinder(self.directory, VENV, self.addresses, self.storage)
 
     def _neutron(self) -> Options:
         return configuration.neutron(self.directory, VENV, self.addresses)

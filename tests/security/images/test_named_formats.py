@@ -18,6 +18,7 @@ import causeway
 from causeway.errors import GuestFailed
 from causeway.virt.driver import BaseImage
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, destination_xml, disk_xml, domain_xml
+from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.qemu_img import Layer
 
@@ -108,6 +109,11 @@ CALLS: dict[str, list[Callable[[Path], object]]] = {
     ],
     "check": [partial(qemu_img.check, timeout=9)],
     "remove_bitmap": [partial(qemu_img.remove_bitmap, name="bitmap")],
+    "require_ceph": [lambda _path: qemu_img.require_ceph()],
+    "size_in_ceph": [
+        lambda _path: qemu_img.size_in_ceph(RbdSource("pool/image", CephAccess(())), None, 9),
+        lambda _path: qemu_img.size_in_ceph(RbdSource("pool/image", CephAccess((), "a", "b")), "a2V5", 9),
+    ],
 }
 
 
@@ -138,7 +144,7 @@ def test_every_call_names_each_format_and_is_limited(
     assert seen
     for words in seen:
         at = words.index("qemu-img")
-        assert words[at + 2 :].count("-f") == 1 and words[words.index("-f") + 1] in ("raw", "qcow2")
+        assert words[at + 2 :].count("-f") == 1 and words[words.index("-f") + 1] in ("raw", "qcow2", "rbd")
         limits = words[words.index("prlimit") + 1 : at]
         assert {limit.partition("=")[0] for limit in limits} == {"--as", "--cpu", "--fsize", "--core"}
         assert all(int(limit.partition("=")[2]) >= 0 for limit in limits)

@@ -17,10 +17,11 @@ def run(
     cwd: Path | None = None,
     accept: tuple[int, ...] = (0,),
     name: str = "",
+    pass_fds: tuple[int, ...] = (),
 ) -> str:
     """Runs a program and returns what it wrote to its standard output. ``timeout``: seconds.
 
-    ``name``: what errors call it, if the first word is a program that runs it.
+    ``name``: what errors call it, if the first word is a program that runs it. ``pass_fds``: open files that it has, too.
 
     Raises `GuestFailed` if the program is missing, takes longer, or ends with a code that is not in ``accept``.
     """
@@ -28,7 +29,14 @@ def run(
     name = name or words[0]
     try:
         done = subprocess.run(
-            words, input=stdin, capture_output=True, text=True, timeout=timeout, errors="replace", cwd=cwd
+            words,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            errors="replace",
+            cwd=cwd,
+            pass_fds=pass_fds,
         )
     except FileNotFoundError as error:
         raise GuestFailed(f"'{words[0]}' is not installed on the host.", details=" ".join(words)) from error

@@ -57,6 +57,8 @@ from causeway.virt.libvirt.network import NetworkAgent, Ports, is_gone
 from causeway.virt.libvirt.port_devices import addresses_of_devices, device_of_port
 from causeway.virt.libvirt.storage import backups, blank_disks, copies, rescue, rounds, saved_memory
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
+from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
+from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
@@ -95,6 +97,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         name_template: str = "instance-%(uuid)s",
         live: LiveSettings | None = None,
         consoles: ConsoleSettings | None = None,
+        ceph: CephAccount | None = None,
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -115,14 +118,15 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._processor = cpu or Processor()
         self._loaders = uefi.loaders()
         self._capabilities = host_traits.Capabilities(self._loaders, has_tpm=has_tpm)
+        self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         self._volumes = Volumes(
             hostname,
             instances_dir / "mnt",
             instances_dir / "locks",
             lambda volume_id: devices.guests_with(self._connection, lambda xml: device_of_serial(xml, volume_id)),
+            CephVolumes(CephSecrets(self._connection), ceph or CephAccount()),
         )
         self._ports = Ports(network_agent)
-        self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         self._copies = BlockCopies(self._connection, instances_dir)
         self._consoles = consoles or ConsoleSettings()
         self._serial_ports = SerialPorts(self._connection, self._consoles.ports)

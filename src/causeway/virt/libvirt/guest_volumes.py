@@ -17,7 +17,7 @@ from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.storage import volume_files
-from causeway.virt.libvirt.storage.block_copies import BlockCopies
+from causeway.virt.libvirt.storage.block_copies import BlockCopies, Sizes
 from causeway.virt.libvirt.storage.volumes import Volumes
 from causeway.virt.undo import undone_on_failure
 
@@ -64,7 +64,8 @@ class GuestVolumes(Driver, ABC):
         with undone_on_failure() as undo:
             disk = self._volumes.connect(uuid, new)
             undo.callback(self._volumes.disconnect, uuid, new)
-            self._copies.copy(uuid, str(old.volume_id), disk, progress)
+            sizes = Sizes(self._volumes.size_in_ceph(old), self._volumes.size_in_ceph(new))
+            self._copies.copy(uuid, str(old.volume_id), disk, progress, sizes)
 
     def switch_volume(self, uuid: str, old: BlockDevice, new: BlockDevice) -> bool:
         return self._copies.switch(uuid, str(old.volume_id), self._volumes.connect(uuid, new))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 PROTOCOL = "rbd"
+#: of a monitor, where nobody says another
+MONITOR_PORT = "6789"
 #: pattern of `RbdSource.image`
 IMAGE = r"[A-Za-z0-9_.+-]+/[A-Za-z0-9_.+-]+"
 

@@ -27,7 +27,7 @@ from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, destination_xml, device_of_serial
-from causeway.virt.libvirt.guest_xml.rbd_source import name_of
+from causeway.virt.libvirt.guest_xml.rbd_source import RbdSource, name_of
 from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
@@ -41,6 +41,16 @@ _FLAGS = (
     | libvirt.VIR_DOMAIN_BLOCK_COPY_TRANSIENT_JOB
     | libvirt.VIR_DOMAIN_BLOCK_COPY_SYNCHRONOUS_WRITES
 )
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The bytes of both volumes, as far as they are known: of those in Ceph. Nobody else may ask for them: libvirt waits for
+    storage that does not answer, and nobody can reach the guest meanwhile.
+    """
+
+    old: int | None = None
+    new: int | None = None
 
 
 @dataclass
@@ -71,14 +81,16 @@ class BlockCopies:
         self._connection = connection
         self._directory = directory
 
-    def copy(self, uuid: str, serial: str, new: GuestDisk, progress: CopyProgress) -> None:
+    def copy(self, uuid: str, serial: str, new: GuestDisk, progress: CopyProgress, sizes: Sizes) -> None:
         """Copies the volume; returns when the copy is complete. From then on every write goes to both volumes.
 
         If this raises, also because ``progress`` did, there is no copy any more. ``serial``: the id of the old volume.
         """
         with undone_on_failure() as undo:
             undo.callback(self._try_to_end, uuid, serial)
-            self._connection.call(f"copy volume {serial}", lambda hypervisor: _begin(hypervisor, uuid, serial, new))
+            self._connection.call(
+                f"copy volume {serial}", lambda hypervisor: _begin(hypervisor, uuid, serial, new, sizes)
+            )
             while True:
                 seen = self._look(uuid, serial)
                 if seen is None or not seen.is_alive or seen.copy != str(new.source):
@@ -184,7 +196,7 @@ def switch_file(directory: Path, uuid: str) -> Path:
     return directory / f"switch-{uuid}.json"
 
 
-def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk) -> None:
+def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk, sizes: Sizes) -> None:
     domain = power.find(hypervisor, uuid)
     if domain is None or not domain.isActive():
         raise GuestFailed(f"The guest of server {uuid} does not run: no volume of it can be swapped.")
@@ -193,7 +205,8 @@ def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk) -> None:
         return
     if seen.copy is not None:
         raise GuestFailed(f"Somebody else copies volume {serial} of guest {uuid}.", details=seen.copy)
-    size, room = domain.blockInfo(seen.target)[0], _size_of(new)
+    size = domain.blockInfo(seen.target)[0] if sizes.old is None else sizes.old
+    room = _size_of(new) if sizes.new is None else sizes.new
     if room is not None and room < size:
         raise GuestFailed(f"The new volume of guest {uuid} is too small: {room} bytes, not {size}.")
     # QEMU mirrors only to a disk of exactly the same size. The guest sees the rest of a larger volume after its next start.
@@ -202,8 +215,8 @@ def _begin(hypervisor: Any, uuid: str, serial: str, new: GuestDisk) -> None:
 
 
 def _size_of(disk: GuestDisk) -> int | None:
-    """The size of a raw disk in bytes; None: the disk has a format that says its size."""
-    if disk.disk_format != "raw":
+    """The size of a raw disk in bytes; None: QEMU alone knows it."""
+    if isinstance(disk.source, RbdSource) or disk.disk_format != "raw":
         return None
     with disk.path.open("rb") as file:
         return file.seek(0, os.SEEK_END)

@@ -25,6 +25,7 @@ from causeway.errors import GuestFailed
 from causeway.model.image import QCOW2, RAW
 from causeway.virt.driver import BaseImage
 from causeway.virt.libvirt.commands import run
+from causeway.virt.libvirt.guest_xml.rbd_source import MONITOR_PORT, PROTOCOL, RbdSource
 
 _MIB = 2**20
 # Seconds of a processor for what reads and writes tables only, and bytes of memory; copies of whole disks have caches.
@@ -163,6 +164,58 @@ def check(path: Path, timeout: float) -> None:
     _run(0, "check", "-q", "-U", "-f", QCOW2, path, timeout=timeout, accept=(_SOUND, _LEAKS), memory=_MEMORY + counts)
 
 
+def require_ceph() -> None:
+    """Raises `GuestFailed` if QEMU can't open images in Ceph."""
+    try:
+        # There is no such file: the driver says so, if there is one.
+        options = {"driver": PROTOCOL, "pool": "none", "image": "none", "conf": "/nonexistent"}
+        _run(0, "info", "-f", PROTOCOL, f"json:{json.dumps(options)}")
+    except GuestFailed as failure:
+        _require_ceph(failure)
+
+
+def _require_ceph(failure: GuestFailed) -> None:
+    if "Unknown driver" in failure.details:
+        raise GuestFailed(
+            "The host's QEMU has no driver for volumes in Ceph: install qemu-block-extra (or qemu-kvm-block-rbd).",
+            details=failure.details,
+        ) from failure
+
+
+def size_in_ceph(source: RbdSource, key: str | None, timeout: float) -> int:
+    """The size in bytes of an image in Ceph, which is opened for reading as a guest would open it. ``timeout``: seconds.
+
+    ``key``: of its account; None: it has none. Raises `GuestFailed`.
+    """
+    pool, image = source.image.split("/")
+    options: dict[str, Any] = {"driver": PROTOCOL, "pool": pool, "image": image}
+    if source.access.monitors:
+        # QEMU wants a port.
+        options["server"] = [
+            {"host": each.address, "port": each.port or MONITOR_PORT} for each in source.access.monitors
+        ]
+    secret: tuple[str, ...] = ()
+    # In no file, and not among the words of the command.
+    handle = os.memfd_create("key")
+    try:
+        if key is not None:
+            os.write(handle, key.encode())
+            secret = ("--object", f"secret,id=key,format=base64,file=/proc/self/fd/{handle}")
+            options |= {"user": source.access.user, "key-secret": "key"}
+        words = ("info", *secret, "--output=json", "-f", PROTOCOL, f"json:{json.dumps(options)}")
+        return int(json.loads(_run(0, *words, timeout=timeout, pass_fds=(handle,)))["virtual-size"])
+    except GuestFailed as failure:
+        _require_ceph(failure)
+        if "did not end" in failure.message:
+            raise GuestFailed(
+                f"Ceph did not open image {source.image} within {timeout:.0f} s, as when it can't be reached or a key is wrong.",
+                details=str(source.access),
+            ) from failure
+        raise GuestFailed(f"Image {source.image} in Ceph can't be opened.", details=failure.details) from failure
+    finally:
+        os.close(handle)
+
+
 def remove_bitmap(path: Path, name: str) -> None:
     _run(_as_is(path), "bitmap", "--remove", "-f", QCOW2, path, name)
 
@@ -224,9 +277,10 @@ def _run(
     program: tuple[str, ...] = (),
     cwd: Path | None = None,
     memory: int = _MEMORY,
+    pass_fds: tuple[int, ...] = (),
 ) -> str:
     """Runs qemu-img. ``most``: bytes of the largest file that it may write. ``timeout``: seconds."""
     seconds = _CPU_SECONDS if timeout == _TIMEOUT else int(timeout) * _THREADS
     limits = (f"--as={memory}", f"--cpu={seconds}", f"--fsize={most}", "--core=0")
     command = (*program, "prlimit", *limits, "qemu-img", *words)
-    return run(*command, timeout=timeout, accept=accept, cwd=cwd, name="qemu-img")
+    return run(*command, timeout=timeout, accept=accept, cwd=cwd, name="qemu-img", pass_fds=pass_fds)

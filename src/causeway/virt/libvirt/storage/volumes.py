@@ -1,9 +1,8 @@
-"""Connects volumes to the host with os-brick, and describes them as disks of guests."""
+"""Connects volumes to the host with os-brick, but for those in Ceph, and describes them as disks of guests."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import threading
 from collections import defaultdict
@@ -22,6 +21,9 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.image import QCOW2, RAW
 from causeway.virt.libvirt.bounded import within
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk
+from causeway.virt.libvirt.guest_xml.rbd_source import PROTOCOL, RbdSource
+from causeway.virt.libvirt.storage import volume_needs
+from causeway.virt.libvirt.storage.ceph_volumes import CephVolumes
 
 _SCAN_ATTEMPTS = 5
 # Seconds for os-brick to connect or disconnect a volume: programs that it runs have no timeout (`mount` of a dead server).
@@ -35,10 +37,19 @@ class Volumes:
     """``mount_dir``: where NFS shares and the like are mounted. ``lock_dir``: the locks of os-brick between processes.
 
     ``guests_with(volume_id)``: the guests whose definitions have the volume. A host connects a volume once, even if several of
-    its guests have it, so it is disconnected with the last of them (bug 2048837).
+    its guests have it, so it is disconnected with the last of them (bug 2048837). ``ceph``: for volumes in Ceph, which
+    guests open by themselves.
     """
 
-    def __init__(self, hostname: str, mount_dir: Path, lock_dir: Path, guests_with: Callable[[str], set[str]]) -> None:
+    def __init__(
+        self,
+        hostname: str,
+        mount_dir: Path,
+        lock_dir: Path,
+        guests_with: Callable[[str], set[str]],
+        ceph: CephVolumes,
+    ) -> None:
+        self._ceph = ceph
         self._guests_with = guests_with
         # volume id -> guests that have it, or will have it at once, as far as this process knows
         self._users: dict[str, set[str]] = defaultdict(set)
@@ -59,16 +70,19 @@ class Volumes:
 
     def check(self, connection_info: dict[str, Any]) -> None:
         """Raises `ClaimRefused` if this host can't open such a volume."""
-        protocol = str(connection_info.get("driver_volume_type", ""))
-        if protocol.lower() == "nfs" and not shutil.which("mount.nfs"):
-            raise ClaimRefused("The host can't mount NFS volumes.", details="mount.nfs is missing: install nfs-common")
+        protocol, data = _protocol(connection_info), _data(connection_info)
+        try:
+            _require_no_encryption(data)
+        except GuestFailed as failure:
+            raise ClaimRefused(failure.message) from failure
+        if protocol == PROTOCOL:
+            self._ceph.check(data)
+            return
+        volume_needs.check(protocol, data)
         try:
             self._connector(protocol)
         except _BRICK_ERRORS as error:
             raise ClaimRefused(f"The host can't open volumes of the type '{protocol}'.", details=str(error)) from error
-        path = _data(connection_info).get("device_path")
-        if protocol.lower() == "local" and not (path and os.access(path, os.R_OK | os.W_OK)):
-            raise ClaimRefused("The volume can't be opened on the host.", details=str(path))
 
     def connect(self, uuid: str, volume: BlockDevice) -> GuestDisk:
         """Connects the volume and returns it as a disk of the guest. May be repeated. Raises `GuestFailed`."""
@@ -99,9 +113,13 @@ class Volumes:
 
     def _connect(self, volume: BlockDevice) -> GuestDisk:
         info = volume.connection_info or {}
+        data = _data(info)
+        _require_no_encryption(data)
+        if _protocol(info) == PROTOCOL:
+            return self.as_disk(volume, self._ceph.source(data), is_block=False)
 
         def connect() -> GuestDisk:
-            device = self._connector(str(info.get("driver_volume_type", ""))).connect_volume(_data(info))
+            device = self._connector(_protocol(info)).connect_volume(data)
             path = Path(str(device["path"]))
             return self.as_disk(volume, path, is_block=stat.S_ISBLK(path.stat().st_mode))
 
@@ -112,12 +130,12 @@ class Volumes:
 
     def _disconnect(self, volume: BlockDevice) -> None:
         info = volume.connection_info
-        if not info:
+        if not info or _protocol(info) == PROTOCOL:
             return
         data = _data(info)
 
         def disconnect() -> None:
-            self._connector(str(info.get("driver_volume_type", ""))).disconnect_volume(
+            self._connector(_protocol(info)).disconnect_volume(
                 data, {"path": data.get("device_path")}, force=True, ignore_errors=True
             )
 
@@ -126,8 +144,13 @@ class Volumes:
         except _BRICK_ERRORS as error:
             raise GuestFailed(f"Volume {volume.volume_id} could not be disconnected.", details=str(error)) from error
 
-    def as_disk(self, volume: BlockDevice, path: Path, *, is_block: bool) -> GuestDisk:
-        """A volume, connected at ``path``, as a disk of its guest."""
+    def size_in_ceph(self, volume: BlockDevice) -> int | None:
+        """The bytes of a volume in Ceph; None: it is elsewhere. Raises `GuestFailed`."""
+        info = volume.connection_info or {}
+        return self._ceph.size(_data(info)) if _protocol(info) == PROTOCOL else None
+
+    def as_disk(self, volume: BlockDevice, source: Path | RbdSource, *, is_block: bool) -> GuestDisk:
+        """A volume, connected at ``source``, as a disk of its guest."""
         data = _data(volume.connection_info or {})
         if not volume.device_name:
             raise GuestFailed(f"Volume {volume.volume_id} was given no device name.")
@@ -138,12 +161,14 @@ class Volumes:
             )
         return GuestDisk(
             target=Path(volume.device_name).name,
-            source=path,
+            source=source,
             disk_format=disk_format,
             is_block=is_block,
             serial=volume.volume_id,
             is_root=volume.is_root,
-            cache="none" if is_block or direct_io_works(path.parent) else "writeback",
+            cache="none"
+            if is_block or isinstance(source, RbdSource) or direct_io_works(source.parent)
+            else "writeback",
             read_only=data.get("access_mode") == "ro",
             bus=volume.disk_bus,
             shareable=volume.multiattach,
@@ -151,7 +176,7 @@ class Volumes:
 
     def _connector(self, protocol: str) -> Any:
         options: dict[str, Any] = {}
-        if protocol.lower() in ("nfs", "glusterfs", "quobyte", "vzstorage", "scality"):
+        if protocol in ("nfs", "glusterfs", "quobyte", "vzstorage", "scality"):
             self._mount_dir.mkdir(parents=True, exist_ok=True)
             options["nfs_mount_point_base"] = str(self._mount_dir)
         return connector.InitiatorConnector.factory(
@@ -192,6 +217,16 @@ def direct_io_works(directory: Path) -> bool:
         return False
     os.close(handle)
     return True
+
+
+def _require_no_encryption(data: dict[str, Any]) -> None:
+    """The guest would see what is encrypted, and write over it what is not."""
+    if data.get("encrypted"):
+        raise GuestFailed("The host can't open encrypted volumes: it would have to decrypt them for the guest.")
+
+
+def _protocol(connection_info: dict[str, Any]) -> str:
+    return str(connection_info.get("driver_volume_type", "")).lower()
 
 
 def _data(connection_info: dict[str, Any]) -> dict[str, Any]:

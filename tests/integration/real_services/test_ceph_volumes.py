@@ -1,0 +1,140 @@
+"""Real guests whose volumes are in a real Ceph: Cinder and Glance on RBD, QEMU's own driver on the hosts."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from causeway.cli.demo.guest import GuestReport
+from tests.functional.processes.deployment import until
+from tests.integration.real_services import ceph
+from tests.integration.real_services.ceph import Ceph
+from tests.integration.real_services.ceph_services import CEPH, NFS, ON_CEPH, CephServices
+from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
+from tests.integration.real_services.network_journeys import CELLS, ELSEWHERE, NEIGHBOUR, SOURCE
+from tests.integration.real_services.test_guests_kept_running import migrate_live
+from tests.integration.real_services.test_main_job import volume_is
+from tests.integration.real_services.test_real_guests import ended, is_whole, report
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[GuestCloud]:
+    if reason := ceph.missing():
+        pytest.skip(reason)
+    with guest_cloud_here(cells=CELLS, storage=(CEPH, NFS), networking=ON_CEPH) as cloud:
+        for name in (CEPH, NFS):
+            cloud.admin.block_storage.create_type(name=name, extra_specs={"volume_backend_name": name})
+        yield cloud
+
+
+@pytest.fixture
+def cloud(running: GuestCloud) -> Iterator[GuestCloud]:
+    yield running
+    running.delete_all()
+
+
+def storage(cloud: GuestCloud) -> Ceph:
+    assert isinstance(cloud.services, CephServices)
+    return cloud.services.ceph
+
+
+def volume(cloud: GuestCloud, **fields: Any) -> Any:
+    made = cloud.member.block_storage.create_volume(**{"size": 1, "name": "data", "volume_type": CEPH, **fields})
+    return cloud.member.block_storage.wait_for_status(made, "available", wait=120)
+
+
+def with_data(cloud: GuestCloud) -> tuple[Any, Any, GuestReport]:
+    """A server in the first cell whose guest has written to its disk and to a volume in Ceph."""
+    data, server = volume(cloud), cloud.boot_on(SOURCE)
+    cloud.admin.compute.create_volume_attachment(server, volumeId=data.id)
+    volume_is(cloud, data, "in-use")
+    until(lambda: report(cloud, server).lines("vdb"), lambda lines: lines == 1, "the guest to mark the volume")
+    return server, data, report(cloud, server)
+
+
+def disk(cloud: GuestCloud, server: Any, name: str) -> ET.Element:
+    found = ET.fromstring(cloud.definition(server)).find(f"devices/disk/target[@dev='{name}']/..")
+    assert found is not None
+    return found
+
+
+def watchers(cloud: GuestCloud, data: Any) -> int:
+    """Who has the volume open for writing."""
+    return storage(cloud).run("rbd", "status", f"volumes/volume-{data.id}").count("watcher=")
+
+
+def goes_to(cloud: GuestCloud, server: Any, host: str) -> None:
+    """Off, for good."""
+    cloud.admin.compute.migrate_server(server, host=host)
+    assert ended(cloud, server, "VERIFY_RESIZE").compute_host == host
+    cloud.admin.compute.confirm_server_resize(server.id)
+    ended(cloud, server, "ACTIVE")
+
+
+def goes_live_to(cloud: GuestCloud, server: Any, host: str) -> None:
+    migrate_live(cloud, server, host)
+    assert ended(cloud, server, "ACTIVE").compute_host == host
+
+
+def test_a_volume_goes_with_its_guest_across_cells_and_inside_one_and_is_detached(cloud: GuestCloud) -> None:
+    server, data, before = with_data(cloud)
+    source = disk(cloud, server, "vdb").find("source")
+    assert source is not None
+    assert source.get("name") == f"volumes/volume-{data.id}"
+
+    goes_to(cloud, server, ELSEWHERE)
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), before.lines("vdb") + 1)
+    is_whole(cloud, server, data)
+    for host in (SOURCE, NEIGHBOUR):
+        goes_live_to(cloud, server, host)
+        is_whole(cloud, server, data)
+        assert watchers(cloud, data) == 1
+
+    cloud.admin.compute.delete_volume_attachment(server, data.id)
+    volume_is(cloud, data, "available")
+    assert ET.fromstring(cloud.definition(server)).find("devices/disk/target[@dev='vdb']") is None
+    until(lambda: watchers(cloud, data), lambda number: number == 0, "the guest to close the volume", 60)
+
+
+def raw_image(cloud: GuestCloud, folder: Path) -> Any:
+    """In Ceph, where Cinder clones it."""
+    raw = folder / "raw"
+    subprocess.run(
+        ["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(cloud.guest_image().path), str(raw)],
+        check=True,
+        timeout=120,
+    )
+    return cloud.member.image.create_image(
+        name="raw", disk_format="raw", container_format="bare", filename=str(raw), wait=True
+    )
+
+
+def test_a_guest_boots_from_a_clone_of_its_image_and_moves_with_nothing_copied(
+    cloud: GuestCloud, tmp_path: Path
+) -> None:
+    image = raw_image(cloud, tmp_path)
+    root = volume(cloud, image_id=image.id, name="root")
+    assert "parent: images/" in storage(cloud).run("rbd", "info", f"volumes/volume-{root.id}")
+    device = {"boot_index": 0, "uuid": root.id, "source_type": "volume", "destination_type": "volume"}
+    server = cloud.boot_on(SOURCE, image_id="", block_device_mapping=[device])
+    before = report(cloud, server)
+
+    cloud.admin.compute.migrate_server(server, host=ELSEWHERE)
+    ended(cloud, server, "VERIFY_RESIZE")
+    away = report(cloud, server, after_boot=before.boot)
+    cloud.admin.compute.revert_server_resize(server.id)
+    assert ended(cloud, server, "ACTIVE").compute_host == SOURCE
+    back = report(cloud, server, after_boot=away.boot)
+    assert (back.first("vda"), back.lines("vda")) == (before.first("vda"), before.lines("vda") + 2)
+    for host in (ELSEWHERE, SOURCE):
+        goes_live_to(cloud, server, host)
+    assert watchers(cloud, root) == 1
+    is_whole(cloud, server, root)
