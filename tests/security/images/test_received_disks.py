@@ -16,7 +16,7 @@ from causeway.model.instance import Instance
 from causeway.virt.driver import BaseImage, GuestSpec, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.live import live_target
-from causeway.virt.libvirt.storage import blank_disks, qemu_img
+from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.live_guest import LiveDisk, LiveSource, Presence
 from causeway.virt.simulated import disk as simulated_disk
@@ -51,7 +51,7 @@ def test_only_qcow2_that_names_no_file_is_taken(tmp_path: Path, disks: InstanceD
         assert [path.name for path in disks.folder(SERVER).iterdir()] == []
         local = LocalDisk("disk.eph0", "/dev/vdb", 1024, snapshot=came(tmp_path, content), snapshot_format=said)
         with pytest.raises(ImageRefused):
-            blank_disks.create(disks, SERVER, local)
+            disks.make_local(SERVER, local)
 
 
 def test_nothing_of_a_file_that_a_source_names_arrives(tmp_path: Path, disks: InstanceDisks) -> None:
@@ -80,7 +80,7 @@ def test_a_disk_is_at_most_as_large_as_the_flavor_says(
             disks.create_root(SERVER, RootDisk(base, "base", snapshot=snapshot, size_gb=1))
         else:
             local = LocalDisk("disk.eph0", "/dev/vdb", 1024, snapshot=snapshot)
-            blank_disks.create(disks, SERVER, local)
+            disks.make_local(SERVER, local)
 
     for kind in ("root", "local"):
         disks.make_folder(SERVER)
@@ -198,7 +198,7 @@ def test_a_server_whose_disk_stands_on_an_image_of_the_earlier_release_does_not_
         disks.make_folder(SERVER)
         qemu_img.create(path, MIB, qemu_img.Layer(image, "vmdk"))
         with pytest.raises(GuestFailed, match="not known to be raw or qcow2"):
-            disks.check_layers(SERVER)
+            disks.check_usable(SERVER)
         path.unlink()
     qemu_img.create(disks.root(SERVER), MIB, qemu_img.Layer(image, "vmdk"))
     for flatten in (True, False):

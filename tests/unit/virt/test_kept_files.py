@@ -127,7 +127,7 @@ def test_what_is_missing_at_the_target_is_reported(kept: KeptFiles, tmp_path: Pa
     assert len(target.faults(UUID)) == 2
     # The source's is as it was, and shows itself when it is stashed.
     kept.put_beside_disks(UUID)
-    kept.disks.stash(UUID)
+    InstanceDisks(kept.disks.directory, kept.disks.timeout).stash(UUID)
     assert kept.faults(UUID, stashed=True) == []
     shutil.rmtree(kept.disks.stashed_folder(UUID) / "tpm")
     assert len(kept.faults(UUID, stashed=True)) == 1

@@ -19,7 +19,7 @@ from causeway.compute.handover import disk_transfer
 from causeway.model.outcomes import DiskOffer, OperationToken
 from causeway.virt.driver import ROOT_DISK, BaseImage, DiskExport, LocalDisk, RootDisk
 from causeway.virt.libvirt.commands import run
-from causeway.virt.libvirt.storage import blank_disks, qemu_img
+from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
@@ -68,7 +68,7 @@ class Host:
         paths = disk_transfer.take(there, TOKEN, server, DiskOffer("", "", offered.disks))
         self.disks.create_root(SERVER, RootDisk(self.base, "base", snapshot=paths[ROOT_DISK], size_gb=1))
         wanted = LocalDisk("disk.eph0", "/dev/vdb", 2, None, "ephemeral0", snapshot=paths["disk.eph0"])
-        blank_disks.create(self.disks, SERVER, wanted)
+        self.disks.make_local(SERVER, wanted)
 
     def digests(self) -> dict[str, str]:
         files = {name: self.offers.path(MOVE, name) for name in (ROOT_DISK, "disk.eph0")}

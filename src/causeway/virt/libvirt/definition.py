@@ -11,7 +11,7 @@ from causeway.hardware import firmware, guest_devices
 from causeway.hardware.port_devices import passed_through
 from causeway.model.instance import Instance
 from causeway.virt import kept_state, quiescing
-from causeway.virt.driver import GuestSpec
+from causeway.virt.driver import ROOT_DISK, GuestSpec
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts
 from causeway.virt.libvirt.guest_xml import uefi
@@ -56,20 +56,14 @@ class DefinedGuests(MovingGuests, ABC):
         disks = [
             dataclasses.replace(each, bus=each.bus or (wanted.disk_bus if each.is_root else None)) for each in volumes
         ]
-        root = self._disks.root(instance.uuid)
         if not any(disk.is_root for disk in volumes):
-            if not root.exists():
+            if not self._disks.has(instance.uuid, ROOT_DISK):
                 raise GuestFailed(f"Server {instance.uuid} has no root disk on this host.")
             target = Path(instance.root_device_name or "/dev/vda").name
-            disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache, bus=wanted.disk_bus))
-        folder = self._disks.folder(instance.uuid)
+            disks.insert(0, self._disk(instance.uuid, ROOT_DISK, target, wanted.disk_bus, is_root=True))
         for local in spec.local_disks:
             target = Path(local.device_name).name
-            disks.append(
-                GuestDisk(
-                    target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus or wanted.disk_bus
-                )
-            )
+            disks.append(self._disk(instance.uuid, local.name, target, local.disk_bus or wanted.disk_bus))
         asked = firmware.of_instance(instance)
         machine = self.machine_type(instance)
         if spec.rescue is not None:
@@ -100,6 +94,17 @@ class DefinedGuests(MovingGuests, ABC):
             has_agent=quiescing.has_agent(instance),
             vnc_listen=self._consoles.vnc_listen,
             serial_listen=self._serial_listen(instance.uuid),
+        )
+
+    def _disk(self, uuid: str, name: str, target: str, bus: str | None, *, is_root: bool = False) -> GuestDisk:
+        """A local disk of the guest."""
+        return GuestDisk(
+            target,
+            self._disks.source(uuid, name),
+            self._disks.disk_format(uuid, name),
+            is_root=is_root,
+            cache=self._cache,
+            bus=bus,
         )
 
     def _take_kept(self, spec: GuestSpec) -> None:

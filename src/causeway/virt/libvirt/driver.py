@@ -22,9 +22,11 @@ from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 from causeway.virt import folder_owner
 from causeway.virt.driver import (
+    ROOT_DISK,
     DiskExport,
     ExpectedDisk,
     GuestFacts,
@@ -55,7 +57,7 @@ from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import NetworkAgent, Ports, is_gone
 from causeway.virt.libvirt.port_devices import addresses_of_devices, device_of_port
-from causeway.virt.libvirt.storage import backups, blank_disks, copies, rescue, rounds, saved_memory
+from causeway.virt.libvirt.storage import backups, copies, rescue, rounds, saved_memory
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
 from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
@@ -213,11 +215,13 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def copy_faults(
         self, uuid: str, disks: list[ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
     ) -> list[str]:
-        timeout = self._disks.timeout
+        timeout, shared = self._disks.timeout, self._disks.in_storage(uuid, stashed=stashed)
         found = self._kept.faults(uuid, stashed=stashed)
+        found += self._disks.faults_in_storage(uuid, [each for each in disks if each.name in shared], stashed=stashed)
+        local = [each for each in disks if each.name not in shared]
         if stashed:
-            return found + copies.of_folder(self._disks.stashed_folder(uuid), disks, timeout)
-        return found + copies.of_guest(self._connection, uuid, self._disks.folder(uuid), disks, volume_ids, timeout)
+            return found + copies.of_folder(self._disks.stashed_folder(uuid), local, timeout)
+        return found + copies.of_guest(self._connection, uuid, self._disks.folder(uuid), local, volume_ids, timeout)
 
     # guests
 
@@ -312,7 +316,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         if spec.rescue is None or spec.rescue.base is None:
             raise GuestFailed(f"There is no image to rescue server {uuid} with.")
         rescue.check(spec.rescue.image)
-        if not any(volume.is_root for volume in spec.volumes) and not self._disks.root(uuid).exists():
+        if not any(volume.is_root for volume in spec.volumes) and not self._disks.has(uuid, ROOT_DISK):
             raise GuestFailed(f"Server {uuid} has no root disk on this host.")
         self._disks.make_folder(uuid)
         self._disks.create_rescue(uuid, spec.rescue.base)
@@ -377,6 +381,23 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             timeout=self._detach_timeout,
         )
         self._ports.unplug(uuid, vif)
+
+    # disks in storage that several hosts reach
+
+    def storage(self) -> str | None:
+        return self._disks.storage()
+
+    def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
+        return self._disks.offered(uuid)
+
+    def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:
+        return self._disks.reaches(offered)
+
+    def settle_disks(self, uuid: str) -> None:
+        self._disks.settle(uuid)
+
+    def take_over_disks(self, uuid: str, names: list[str], dead_host: str) -> list[str]:
+        return self._disks.take_over(uuid, names, dead_host)
 
     # disks of a move
 
@@ -451,9 +472,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         """Makes and connects everything that the guest opens, except its ports. Returns the XML of its definition."""
         uuid = spec.instance.uuid
         for local in spec.local_disks:
-            blank_disks.create(self._disks, uuid, local)
+            self._disks.make_local(uuid, local)
         live_target.is_no_attempt(self._disks.folder(uuid))
-        self._disks.check_layers(uuid)
+        self._disks.check_usable(uuid)
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
         if firmware.of_instance(spec.instance).tpm is not None:

@@ -17,7 +17,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware,
 from causeway.virt.libvirt.live import live_readiness, live_source, live_target
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import Ports
-from causeway.virt.libvirt.storage import blank_disks, disk_readers, rounds, saved_memory, temporary_files
+from causeway.virt.libvirt.storage import disk_readers, rounds, saved_memory, temporary_files
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import KeptFiles
 from causeway.virt.libvirt.storage.volumes import Volumes
@@ -225,5 +225,5 @@ class MovingGuests(Driver, ABC):
         if spec.root_disk is not None:
             self._disks.create_root(uuid, spec.root_disk)
         for local in spec.local_disks:
-            blank_disks.create(self._disks, uuid, local)
+            self._disks.make_local(uuid, local)
         self._take_kept(spec)

@@ -14,7 +14,7 @@ from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.virt.driver import LocalDisk
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.storage import qemu_img
-from causeway.virt.libvirt.storage.disks import InstanceDisks, take
+from causeway.virt.libvirt.storage.received_disks import take
 
 LOG = logging.getLogger(__name__)
 
@@ -23,21 +23,20 @@ _MIB = 2**20
 _PREFERRED = ("ext4", "vfat")
 
 
-def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
-    """Makes the disk, or changes the one that exists, as `LocalDisk` says. May be repeated.
+def create(disk: Path, wanted: LocalDisk, timeout: float) -> None:
+    """Makes the disk, or changes the one that exists, as `LocalDisk` says. May be repeated. ``timeout``: seconds.
 
     Raises `GuestFailed` if this host can't make the format, `DiskTransferFailed` if the content was not received, and
     `ImageRefused` if it is not what hosts send, or too large.
     """
-    disk = disks.folder(uuid) / wanted.name
     partial, received = disk.with_name(f"{disk.name}.partial"), disk.with_name(f"{disk.name}.received")
     if wanted.snapshot is not None and wanted.snapshot.exists():
-        take(wanted.snapshot, wanted.snapshot_format, received, disks.timeout, most=wanted.size_mb * _MIB)
+        take(wanted.snapshot, wanted.snapshot_format, received, timeout, most=wanted.size_mb * _MIB)
     if received.exists():
         qemu_img.settle_foreign(received, None, wanted.size_mb * _MIB)
         durable.settle(received, disk)
     elif wanted.snapshot is not None and not disk.exists():
-        raise DiskTransferFailed(f"Disk {wanted.name} of server {uuid} was not received.", details=str(wanted.snapshot))
+        raise DiskTransferFailed(f"Disk {wanted.name} of the server was not received.", details=str(wanted.snapshot))
     elif disk.exists() and not _is_other_swap(disk, wanted):
         qemu_img.grow(disk, wanted.size_mb * _MIB)
         # The folder too: perhaps a process was killed right after it had given the disk its name.

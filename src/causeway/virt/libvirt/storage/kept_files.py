@@ -26,7 +26,7 @@ from causeway.hardware.firmware import Firmware, of_instance
 from causeway.virt import kept_state
 from causeway.virt.driver import KEPT_STATE, DiskExport, GuestSpec
 from causeway.virt.libvirt.guest_xml.domain_xml import Uefi
-from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.folders import InstanceFolders
 
 #: where libvirt keeps the state of TPMs
 SWTPM = Path("/var/lib/libvirt/swtpm")
@@ -39,7 +39,7 @@ _PERMANENT = ".permall"
 
 @dataclass
 class KeptFiles:
-    disks: InstanceDisks
+    disks: InstanceFolders
     swtpm: Path
 
     def take(self, spec: GuestSpec, uefi: Uefi | None) -> None:

@@ -29,10 +29,10 @@ from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.migratable_xml import cookie_for_target, for_target
 from causeway.virt.libvirt.storage import save_image
-from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.folders import InstanceFolders
 
 
-def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
+def save(connection: Connection, disks: InstanceFolders, uuid: str) -> None:
     """Saves the guest's memory; returns when the guest is off and the file is complete. May be repeated.
 
     Raises `GuestFailed` if the guest does not run and was not saved.
@@ -62,13 +62,13 @@ def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
         raise GuestFailed(f"The guest of server {uuid} does not run: it has no memory to save.")
 
 
-def find(disks: InstanceDisks, uuid: str, *, stashed: bool = False) -> Path | None:
+def find(disks: InstanceFolders, uuid: str, *, stashed: bool = False) -> Path | None:
     """The file with the guest's memory, complete; None: there is none."""
     path = (disks.stashed_folder(uuid) if stashed else disks.folder(uuid)) / MEMORY
     return path if path.exists() else None
 
 
-def take(disks: InstanceDisks, uuid: str, received: Path, wanted: str) -> None:
+def take(disks: InstanceFolders, uuid: str, received: Path, wanted: str) -> None:
     """Puts the file ``received`` from another host in its place. ``wanted``: the XML with which this host would define the guest.
 
     Nothing of the other host's definition is in the file then, but for values that `for_target` accepts. Raises `GuestRefused`.
@@ -84,7 +84,7 @@ def take(disks: InstanceDisks, uuid: str, received: Path, wanted: str) -> None:
     durable.settle(path, disks.folder(uuid) / MEMORY)
 
 
-def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
+def resume_woken(connection: Connection, disks: InstanceFolders, uuid: str, *, is_paused: bool) -> None:
     """Lets a woken guest run. May be repeated. Raises `GuestFailed` for any other guest.
 
     ``is_paused``: its user had paused it, so it stays paused, and libvirt shows it as paused by its user.
@@ -110,14 +110,14 @@ def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_
     durable.delete(used)
 
 
-def discard(disks: InstanceDisks, uuid: str) -> None:
+def discard(disks: InstanceFolders, uuid: str) -> None:
     """Deletes saved memory of the guest, if there is any. Called before a boot."""
     for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _received(disks, uuid), _used(disks, uuid)):
         if path.exists():
             durable.delete(path)
 
 
-def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
+def is_awake(connection: Connection, disks: InstanceFolders, uuid: str) -> bool:
     """Whether the guest was woken completely and stands still: `wake` defines it last."""
 
     def look(hypervisor: Any) -> bool:
@@ -127,13 +127,13 @@ def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
     return find(disks, uuid) is not None and connection.call(f"say whether guest {uuid} is awake", look, again=True)
 
 
-def is_woken(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
+def is_woken(connection: Connection, disks: InstanceFolders, uuid: str) -> bool:
     """Whether the guest stands still because it was woken, also if it was being resumed when a process died."""
     stands_still = power.state(connection, uuid) is PowerState.PAUSED
     return stands_still and (find(disks, uuid) is not None or _used(disks, uuid).exists())
 
 
-def describe(hypervisor: Any, disks: InstanceDisks, uuid: str) -> str | None:
+def describe(hypervisor: Any, disks: InstanceFolders, uuid: str) -> str | None:
     """The XML of the saved guest, as it was when it ran; None: there is no saved memory."""
     memory = find(disks, uuid)
     if memory is None:
@@ -142,7 +142,7 @@ def describe(hypervisor: Any, disks: InstanceDisks, uuid: str) -> str | None:
     return xml
 
 
-def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -> None:
+def wake(connection: Connection, disks: InstanceFolders, uuid: str, wanted: str) -> None:
     """Makes the guest from its saved memory; it stands still. ``wanted``: the XML with which this host would define it."""
     memory = disks.folder(uuid) / MEMORY
 
@@ -154,15 +154,15 @@ def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -
     connection.call_aside(f"wake guest {uuid}", restore, timeout=disks.timeout)
 
 
-def _partial(disks: InstanceDisks, uuid: str) -> Path:
+def _partial(disks: InstanceFolders, uuid: str) -> Path:
     return disks.folder(uuid) / f"{MEMORY}.partial"
 
 
-def _received(disks: InstanceDisks, uuid: str) -> Path:
+def _received(disks: InstanceFolders, uuid: str) -> Path:
     return disks.folder(uuid) / f"{MEMORY}.received"
 
 
-def _used(disks: InstanceDisks, uuid: str) -> Path:
+def _used(disks: InstanceFolders, uuid: str) -> Path:
     return disks.folder(uuid) / f"{MEMORY}.used"
 
 

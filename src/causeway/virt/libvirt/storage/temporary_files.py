@@ -16,7 +16,7 @@ import re
 
 from causeway import durable
 from causeway.virt.libvirt.storage.block_copies import switch_file
-from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.folders import InstanceFolders
 from causeway.virt.libvirt.storage.rounds import Rounds
 
 _UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
@@ -28,7 +28,7 @@ _NAMES = {
 }
 
 
-def listed(disks: InstanceDisks) -> dict[str, list[str]]:
+def listed(disks: InstanceFolders) -> dict[str, list[str]]:
     """As `HostMethods.list_temporary_files`."""
     found: dict[str, set[str]] = {}
     for path in disks.directory.iterdir():
@@ -38,7 +38,7 @@ def listed(disks: InstanceDisks) -> dict[str, list[str]]:
     return {kind: sorted(uuids) for kind, uuids in found.items()}
 
 
-def discard(disks: InstanceDisks, rounds: Rounds, kind: str, uuid: str) -> None:
+def discard(disks: InstanceFolders, rounds: Rounds, kind: str, uuid: str) -> None:
     if kind == "rounds":
         rounds.discard(uuid)
     elif kind == "exports":
