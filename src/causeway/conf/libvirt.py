@@ -63,12 +63,34 @@ OPTS: dict[str, list[Opt]] = {
             " called; overrides live_migration_scheme. The same on all hosts that migrate guests to one another. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
         ),
         cfg.StrOpt(
+            "images_type",
+            default="qcow2",
+            choices=("default", "qcow2", "rbd"),
+            help="Where new local disks of guests are: files (qcow2, default), or images in a pool of Ceph (rbd), which the host"
+            " shares with all that have the pool. Disks that exist stay where they are until their server moves.",
+        ),
+        cfg.StrOpt("images_rbd_pool", default="rbd", help="The pool, if images_type is rbd."),
+        cfg.StrOpt(
+            "images_rbd_ceph_conf",
+            default="",
+            help="Ceph's configuration for the pool. It names the monitors and the account's keyring. Empty:"
+            " /etc/ceph/ceph.conf.",
+        ),
+        cfg.IntOpt(
+            "rbd_connect_timeout",
+            default=5,
+            min=1,
+            help="Seconds for a monitor of Ceph to answer when the host connects to the pool.",
+        ),
+        cfg.StrOpt(
             "rbd_user",
-            help="The account with which guests open volumes in Ceph, where the volume service names none.",
+            help="Ceph's account of the host, without client.: for its pool (not set: admin), and for volumes where the volume"
+            " service names none.",
         ),
         cfg.StrOpt(
             "rbd_secret_uuid",
-            help="libvirt's secret with the key of the account, where the volume service names none.",
+            help="libvirt's secret with the key of the account. It is made from the host's keyring if libvirt does not have it."
+            " For the pool, and for volumes where the volume service names none.",
         ),
         cfg.StrOpt(
             "rescue_image_id",

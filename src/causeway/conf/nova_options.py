@@ -108,14 +108,14 @@ NAMES: dict[str, frozenset[str]] = {
         """
         cpu_power_governor_high cpu_power_governor_low cpu_power_management
         cpu_power_management_strategy device_detach_attempts device_detach_timeout disk_cachemodes disk_prefix
-        enabled_perf_events file_backed_memory gid_maps hw_disk_discard images_rbd_ceph_conf
-        images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name images_rbd_pool
-        images_type images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
+        enabled_perf_events file_backed_memory gid_maps hw_disk_discard
+        images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name
+        images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
         live_migration_downtime_delay live_migration_downtime_steps live_migration_parallel_connections
         live_migration_tunnelled max_queues
         mem_stats_period_seconds migration_inbound_addr nfs_mount_options nfs_mount_point_base num_aoe_discover_tries
         num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
-        pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_connect_timeout rbd_destroy_volume_retries
+        pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_destroy_volume_retries
         rbd_destroy_volume_retry_interval realtime_scheduler_priority remote_filesystem_transport
         rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
         smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes

@@ -110,12 +110,14 @@ class LibvirtHosts(Hosts):
 
     def driver(self, name: str) -> Driver:
         from causeway.virt.lab.drivers import driver_of
+        from causeway.virt.libvirt.storage import rbd_pool
 
         return driver_of(
             self._endpoints[name],
             virt_type=self._conf.libvirt.virt_type,
             screens=self._conf.vnc.enabled,
             serial_consoles=self._conf.serial_console.enabled,
+            pool=rbd_pool.from_options(self._conf),
         )
 
     def demo_image(self) -> tuple[Path, str]:

@@ -16,6 +16,7 @@ from causeway.virt.libvirt.capabilities.host import HostLimits
 from causeway.virt.libvirt.consoles import ConsoleSettings
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.live.live_settings import LiveSettings
+from causeway.virt.libvirt.storage.rbd_pool import CephPool
 
 _LOOPBACK = "127.0.0.1"
 _END_SECONDS = 10
@@ -74,9 +75,17 @@ class LabDriver(LibvirtDriver):
 
 
 def driver_of(
-    endpoint: LibvirtEndpoint, *, virt_type: str = "auto", screens: bool = True, serial_consoles: bool = True
+    endpoint: LibvirtEndpoint,
+    *,
+    virt_type: str = "auto",
+    screens: bool = True,
+    serial_consoles: bool = True,
+    pool: CephPool | None = None,
 ) -> LabDriver:
-    """The driver of a lab host, not started. ``screens``, ``serial_consoles``: whether guests have them."""
+    """The driver of a lab host, not started.
+
+    ``screens``, ``serial_consoles``: whether guests have them. ``pool``: where their disks are; None: files of the host.
+    """
     return LabDriver(
         endpoint.netns,
         endpoint.uri,
@@ -88,6 +97,7 @@ def driver_of(
         has_tpm=True,
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
+        pool=pool,
         # Drivers run on the machine, outside of the hosts' network.
         live=LiveSettings(
             endpoint.address, uri=endpoint.control_uri, reachable_here=False, inside=endpoint.inside, tls=True

@@ -63,6 +63,8 @@ from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
+from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
+from causeway.virt.libvirt.storage.rbd_pool import CephPool, access_of, open_store
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
 from causeway.virt.undo import undone_on_failure
 
@@ -100,6 +102,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         live: LiveSettings | None = None,
         consoles: ConsoleSettings | None = None,
         ceph: CephAccount | None = None,
+        pool: CephPool | None = None,
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -115,18 +118,24 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._probe_cache = probe_cache or instances_dir / "virt-type.json"
         self._detach_timeout = detach_timeout
         self._instances_dir = instances_dir
+        self._connection = Connection(uri, name=hostname, timeout=call_timeout)
+        secrets = CephSecrets(self._connection)
         self._disks = InstanceDisks(instances_dir, disk_timeout)
+        self._store = open_store(pool, disk_timeout) if pool is not None else None
+        if pool is not None and (store := self._store) is not None:
+            self._disks = RbdDisks(
+                instances_dir, disk_timeout, store, hostname, lambda: access_of(pool, store, secrets)
+            )
         self._kept = KeptFiles(self._disks, swtpm)
         self._processor = cpu or Processor()
         self._loaders = uefi.loaders()
         self._capabilities = host_traits.Capabilities(self._loaders, has_tpm=has_tpm)
-        self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         self._volumes = Volumes(
             hostname,
             instances_dir / "mnt",
             instances_dir / "locks",
             lambda volume_id: devices.guests_with(self._connection, lambda xml: device_of_serial(xml, volume_id)),
-            CephVolumes(CephSecrets(self._connection), ceph or CephAccount()),
+            CephVolumes(secrets, ceph or CephAccount()),
         )
         self._ports = Ports(network_agent)
         self._copies = BlockCopies(self._connection, instances_dir)
@@ -156,6 +165,8 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def close(self) -> None:
         self._connection.close()
+        if self._store is not None:
+            self._store.client.close()
 
     def host_facts(self) -> HostFacts:
         return self._connection.call(
@@ -408,9 +419,13 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[DiskExport]:
         uuid = instance.uuid
+        still = agent.Agent(self._connection, self._instances_dir).still(instance)
+        if name in self._disks.in_storage(uuid):
+            if power.state(self._connection, uuid) is not PowerState.RUNNING:
+                raise GuestFailed(f"The guest of server {uuid} does not run.")
+            return self._disks.export_from_storage(uuid, name, still)
 
         def copy(disk: Path, target: Path) -> None:
-            still = agent.Agent(self._connection, self._instances_dir).still(instance)
             backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout, still)
 
         return self._disks.export_beside_guest(uuid, name, copy)

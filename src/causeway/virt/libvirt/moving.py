@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from causeway.errors import GuestFailed
+from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt.driver import BaseImage, Driver, GuestSpec, nothing_to_wait_for
@@ -81,6 +81,9 @@ class MovingGuests(Driver, ABC):
 
     def check_live_target(self, source: LiveSource) -> None:
         live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
+        if self._disks.storage() is not None and any(disk.base_image_id is not None for disk in source.disks):
+            # What the hypervisor copies of a disk is its top layer.
+            raise ClaimRefused("A disk that stands on its image can't be copied into shared storage live.")
         if self._live.settings.reachable_here:
             live_source.check_reachable(self._live.settings.control_uri())
 
@@ -97,10 +100,11 @@ class MovingGuests(Driver, ABC):
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         uuid = spec.instance.uuid
         shown = self.presence(uuid)
+        is_shared = bool(source.shared) and self.reaches_disks(source.shared)
         with undone_on_failure() as undo:
             if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
                 undo.callback(self._delete_disks, uuid)
-            live_target.make_disks(self._disks, spec, source, shown)
+            live_target.make_disks(self._disks, spec, source, shown, is_shared=is_shared)
             if shown is Presence.ABSENT:
                 self._disks.write_config_drive(uuid, spec.config_drive)
             volumes = []
@@ -109,7 +113,8 @@ class MovingGuests(Driver, ABC):
                 undo.callback(self._volumes.disconnect, uuid, volume)
             self._plug_ports(spec, undo)
             xml = domain_xml(self._hardware(spec, volumes))
-        return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
+        details = {"uri": self._live.settings.control_uri(), "xml": xml, "shared_disks": is_shared}
+        return LiveTarget(self._live.settings.address, details)
 
     def live_migrate(
         self, spec: GuestSpec, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
@@ -193,6 +198,8 @@ class MovingGuests(Driver, ABC):
     def begin_round(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> Round:
+        if self._disks.in_storage(instance.uuid) & set(names):
+            raise WarmCopyImpossible(f"Disks of server {instance.uuid} are in storage that several hosts reach.")
         return self._rounds.begin(instance, names, number, since=since, flatten=flatten)
 
     def has_round(self, instance: Instance, number: int) -> bool:

@@ -76,6 +76,16 @@ def local_disks(xml: str, folder: Path) -> dict[str, Path]:
     return found
 
 
+def disks_in_storage(xml: str) -> list[str]:
+    """The device names of the guest's own disks that are in storage which several hosts reach. Only volumes have serials."""
+    found = []
+    for disk in ET.fromstring(xml).iterfind("devices/disk[@type='network']"):
+        target = disk.find("target")
+        if target is not None and disk.find("serial") is None and disk.find("readonly") is None:
+            found.append(target.get("dev", ""))
+    return found
+
+
 def has_volumes(xml: str) -> bool:
     """Whether the guest has volumes: only their disks have serials."""
     return ET.fromstring(xml).find("devices/disk/serial") is not None

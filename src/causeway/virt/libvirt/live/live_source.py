@@ -61,6 +61,7 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
     domain = ET.fromstring(xml)
     if domain.find("devices/hostdev") is not None:
         raise GuestFailed(f"Server {uuid} has devices of its host, which can't go with it while it runs.")
+    shared = disks.offered(uuid)
     machine, cpu = domain.find("os/type"), domain.find("cpu")
     return LiveSource(
         hypervisor_type=HYPERVISOR_TYPE,
@@ -68,7 +69,8 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
         disks=[
             LiveDisk(path.name, sizes[name], _base_of(disks, instance, path))
             for name, path in local_disks(xml, folder).items()
-        ],
+        ]
+        + [LiveDisk(name, disks.size_in_storage(uuid, name), None, each) for name, each in shared.items()],
         disk_bytes=allocated_bytes(folder),
         details={
             "virt_type": domain.get("type", "qemu"),

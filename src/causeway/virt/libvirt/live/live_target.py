@@ -18,8 +18,10 @@ _INCOMING = "incoming"
 _MIB = 2**20
 
 
-def make_disks(disks: InstanceDisks, spec: GuestSpec, source: LiveSource, shown: Presence) -> None:
-    """Makes empty disks for a guest that will arrive. ``shown``: what the hypervisor here shows of it.
+def make_disks(
+    disks: InstanceDisks, spec: GuestSpec, source: LiveSource, shown: Presence, *, is_shared: bool = False
+) -> None:
+    """Makes empty disks for a guest that will arrive, unless they are shared. ``shown``: what the hypervisor here shows of it.
 
     Raises `GuestFailed` if the server has disks or a guest here already, or if a base image is missing, and `GuestRefused` for a
     disk that is not the server's, or is larger.
@@ -29,7 +31,7 @@ def make_disks(disks: InstanceDisks, spec: GuestSpec, source: LiveSource, shown:
         return
     folder = disks.folder(uuid)
     marker = folder / _INCOMING
-    if shown is not Presence.ABSENT or (folder.exists() and not marker.exists() and any(folder.glob("disk*"))):
+    if shown is not Presence.ABSENT or (not marker.exists() and (any(folder.glob("disk*")) or disks.in_storage(uuid))):
         raise GuestFailed(
             f"Server {uuid} has a guest or disks on the target of its migration already; nothing is written over them.",
             details=f"the hypervisor shows the guest {shown}; {folder}",
@@ -50,6 +52,9 @@ def make_disks(disks: InstanceDisks, spec: GuestSpec, source: LiveSource, shown:
             )
     disks.make_folder(uuid)
     durable.write(marker, b"")
+    if is_shared:
+        disks.await_guest(uuid, source.shared)
+        return
     for disk in source.disks:
         disks.create_empty(uuid, disk.name, disk.size, bases[disk.name])
 

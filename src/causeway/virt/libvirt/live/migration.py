@@ -21,7 +21,7 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.guest_xml import definition_shape
-from causeway.virt.libvirt.guest_xml.migratable_xml import for_target, has_volumes, local_disks
+from causeway.virt.libvirt.guest_xml.migratable_xml import disks_in_storage, for_target, has_volumes, local_disks
 from causeway.virt.libvirt.live import dirty_memory
 from causeway.virt.libvirt.live.dead_peers import PeersOf
 from causeway.virt.libvirt.live.live_settings import LiveSettings, checked, in_uri
@@ -141,6 +141,8 @@ class LiveMigrations:
         presence.refuse_in_transit(domain)
         source = domain.XMLDesc(MIGRATABLE)
         disks = list(local_disks(source, self._folder_of(uuid)))
+        if not target.details.get("shared_disks"):
+            disks += disks_in_storage(source)
         if disks and options.block_migration is False:
             raise GuestFailed(f"Server {uuid} has local disks, and its hosts share none: they must be copied along.")
         there = str(target.details["xml"])

@@ -47,7 +47,10 @@ class CephSecrets:
         """
         if sent:
             return _parsed(sent, user)
-        path = self.keyring(user, cluster)
+        return self.key_in(self.keyring(user, cluster), user)
+
+    def key_in(self, path: Path, user: str) -> str | None:
+        """The account's key in a keyring of this host. Raises `GuestFailed` if it can't be read."""
         try:
             return _parsed(path.read_text(errors="replace"), user)
         except FileNotFoundError:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,6 +213,15 @@ class InstanceDisks(InstanceFolders):
 
     # in storage that several hosts reach
 
+    def export_from_storage(
+        self,
+        uuid: str,  # noqa: ARG002
+        name: str,
+        still: AbstractContextManager[None],  # noqa: ARG002
+    ) -> AbstractContextManager[DiskExport]:
+        """A copy of a disk that a guest uses, as it is at one instant. ``still``: keeps the guest's file systems still then."""
+        raise GuestFailed(f"Disk {name} is in no storage that several hosts reach.")
+
     def storage(self) -> str | None:
         """Where new disks are made, if other hosts reach it."""
         return None
@@ -224,6 +233,10 @@ class InstanceDisks(InstanceFolders):
     def offered(self, uuid: str) -> dict[str, SharedDisk]:  # noqa: ARG002
         """See `Driver.shared_disks`; so for the others."""
         return {}
+
+    def size_in_storage(self, uuid: str, name: str) -> int:  # noqa: ARG002
+        """The bytes that the guest sees of a disk that is there."""
+        raise GuestFailed(f"Disk {name} is in no storage that several hosts reach.")
 
     def reaches(self, offered: dict[str, SharedDisk]) -> bool:  # noqa: ARG002
         return False

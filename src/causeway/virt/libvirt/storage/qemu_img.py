@@ -106,9 +106,13 @@ def from_raw(raw: Path, target: Path) -> None:
     _run(_most_of(raw.stat().st_size), "convert", "-q", "-f", RAW, "-O", QCOW2, raw, target)
 
 
-def to_network(path: Path, disk_format: str, url: str, timeout: float) -> None:
-    """Writes a file as raw blocks into a blank image of its size that QEMU reaches by ``url``. ``timeout``: seconds."""
-    command = ("convert", "-q", *_FAST, "-n", "--target-is-zero", "-f", disk_format, "-O", RAW, path, url)
+def to_network(path: Path, disk_format: str, url: str, timeout: float, *, is_blank: bool = True) -> None:
+    """Writes a file as raw blocks into an image that QEMU reaches by ``url``, and that is not smaller. ``timeout``: seconds.
+
+    ``is_blank``: the image has only zeros.
+    """
+    options = ("-n", *(("--target-is-zero",) if is_blank else ()), "-f", disk_format, "-O", RAW)
+    command = ("convert", "-q", *_FAST, *options, path, url)
     _run(_TABLES, *command, timeout=timeout)
 
 

@@ -42,7 +42,7 @@ class BoundPool:
 
     def __init__(self, access: Access) -> None:
         """Raises `Missing`."""
-        self._rados, self._rbd = _load("rados"), _load("rbd")
+        self._rados, self._rbd = load("rados"), load("rbd")
         self._name = access.pool
         with _refusals():
             self._cluster = self._rados.Rados(
@@ -156,6 +156,9 @@ class BoundPool:
     def use(self) -> Usage:
         return usage_in(self._command({"prefix": "df", "format": "json"}), self._name)
 
+    def monitors(self) -> list[str]:
+        return monitors_in(self._command({"prefix": "mon dump", "format": "json"}))
+
     def _command(self, command: dict[str, Any]) -> bytes:
         with _refusals():
             code, said, error = self._cluster.mon_command(json.dumps(command), b"")
@@ -177,7 +180,17 @@ def usage_in(said: bytes, pool: str) -> Usage:
     return Usage(int(found["stored"]), int(found["stored"]) + int(found["max_avail"]))
 
 
-def _load(name: str) -> ModuleType:
+def monitors_in(said: bytes) -> list[str]:
+    """Finds in what Ceph's ``mon dump`` said where the monitors listen: for old clients, which all have, if they do."""
+    found = []
+    for monitor in json.loads(said)["mons"]:
+        addresses = {each["type"]: each["addr"] for each in monitor["public_addrs"]["addrvec"]}
+        found.append(str(addresses.get("v1") or addresses["v2"]))
+    return found
+
+
+def load(name: str) -> ModuleType:
+    """Loads one of the two. Raises `Missing`."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,18 +31,34 @@ from causeway.virt.libvirt.storage.rbd.protocol import Access, Refused
 
 _T = TypeVar("_T")
 _WORKER = (sys.executable, "-P", "-W", "ignore", "-m", "causeway.virt.libvirt.storage.rbd.worker")
-# A Python that starts on a busy host.
-_START_SECONDS, _END_SECONDS = 20.0, 10.0
-# For what Ceph does after its own timeouts, and before an image that a killed process had locked can be written to (30 s).
-_READ_SLACK, _WRITE_SLACK = 10.0, 50.0
+_END_SECONDS = 10.0
 # Calls at a time: short ones, and those that touch every object of a disk.
 _SHORT, _LONG, _IDLE = 4, 4, 2
-_READS = (protocol.Describe, protocol.Names, protocol.Use)
+_READS = (protocol.Describe, protocol.Names, protocol.Use, protocol.Monitors)
 _WHOLE_DISK = (protocol.RollBack, protocol.Remove, protocol.Flatten)
-_WRONG_CONFIGURATION = frozenset((errno.ENOENT, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOSYS))
+_WRONG_CONFIGURATION = frozenset(
+    (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.EISDIR, errno.ENOTDIR)
+)
 _BLOCKLISTED = errno.ESHUTDOWN
 _LOST = frozenset((errno.ESHUTDOWN, errno.ETIMEDOUT, errno.ENOTCONN))
 _TAIL = 2000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds for a worker that starts, a call that changes nothing, another one, and one that touches each object of a disk."""
+
+    start: float
+    read: float
+    write: float
+    whole_disk: float
+
+    @classmethod
+    def of(cls, access: Access, disk_timeout: float) -> Limits:
+        """Limits that leave time for Ceph's own timeouts, and for a busy host."""
+        own = access.connect_timeout + access.request_timeout
+        # What a killed process has open can be changed after 30 s.
+        return cls(start=own + 20, read=own + 10, write=own + 50, whole_disk=max(own + 50, disk_timeout))
 
 
 class _Gone(Exception):
@@ -53,11 +70,11 @@ class _Late(Exception):
 
 
 class RbdClient:
-    """``disk_timeout``: seconds for a call that touches every object of a disk. ``worker``: the words that start one."""
+    """``worker``: the words that start one."""
 
-    def __init__(self, access: Access, *, disk_timeout: float, worker: Sequence[str] = _WORKER) -> None:
+    def __init__(self, access: Access, limits: Limits, worker: Sequence[str] = _WORKER) -> None:
         self.access = access
-        self._disk_timeout = disk_timeout
+        self._limits = limits
         self._command = [*worker, msgspec.json.encode(access).decode()]
         self._turns = {False: threading.BoundedSemaphore(_SHORT), True: threading.BoundedSemaphore(_LONG)}
         self._lock = threading.Lock()
@@ -116,9 +133,8 @@ class RbdClient:
 
     def _seconds(self, call: protocol.Call) -> float:
         if isinstance(call, _WHOLE_DISK):
-            return self._disk_timeout
-        slack = _READ_SLACK if isinstance(call, _READS) else _WRITE_SLACK
-        return self.access.connect_timeout + self.access.request_timeout + slack
+            return self._limits.whole_disk
+        return self._limits.read if isinstance(call, _READS) else self._limits.write
 
     @contextmanager
     def _turn(self, call: protocol.Call, end: float) -> Iterator[None]:
@@ -141,7 +157,7 @@ class RbdClient:
             kept = False
             if worker.usable:
                 with self._lock:
-                    kept = len(self._idle) < _IDLE
+                    kept = len(self._idle) < _IDLE and not self.stopping.is_set()
                     if kept:
                         self._idle.append(worker)
             if not kept:
@@ -158,9 +174,7 @@ class RbdClient:
     def _started(self, end: float) -> _Worker:
         worker = _Worker(self._command)
         try:
-            # However little time the call has left, its worker may have it: the next call finds it ready.
-            limit = time.monotonic() + self.access.connect_timeout + self.access.request_timeout + _START_SECONDS
-            answered = worker.read(min(end, limit))
+            answered = worker.read(min(end, time.monotonic() + self._limits.start))
             if answered.failed is not None:
                 raise self._not_reached(answered.failed)
             self._fsid = msgspec.json.decode(answered.done, type=protocol.Ready).fsid

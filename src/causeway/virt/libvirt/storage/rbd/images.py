@@ -91,6 +91,19 @@ class RbdImages:
         self._store.create(name, found.virtual_size)
         self._fill(path, found, name)
 
+    def fill(self, path: Path, name: str) -> None:
+        """Makes a disk of a qcow2 file of this host, with what the file stands on. It has no owner yet.
+
+        A disk of that name without an owner was never finished, and is made anew.
+        """
+        self._store.remove(name)
+        self._store.create(name, -(-qemu_img.virtual_size(path) // _SECTOR) * _SECTOR)
+        self._fill(path, FoundImage(QCOW2, 0), name)
+
+    def overwrite(self, path: Path, name: str) -> None:
+        """Replaces the content of a disk, which nobody uses, by that of a qcow2 file of this host that is not larger."""
+        self._fill(path, FoundImage(QCOW2, 0), name, is_blank=False)
+
     def export_disk(self, name: str, snapshot: str | None, path: Path) -> None:
         """Copies a disk, or what a snapshot keeps of it, to a qcow2 file that stands alone. A file that is there is replaced.
 
@@ -135,9 +148,9 @@ class RbdImages:
         self._store.ask(protocol.MakeSnapshot(partial, BASE_SNAPSHOT, protected=True), accept=accept)
         self._store.ask(protocol.Rename(partial, base), accept=accept)
 
-    def _fill(self, path: Path, found: FoundImage, name: str) -> None:
+    def _fill(self, path: Path, found: FoundImage, name: str, *, is_blank: bool = True) -> None:
         try:
-            qemu_img.to_network(path, found.disk_format, self._url(name), self._timeout)
+            qemu_img.to_network(path, found.disk_format, self._url(name), self._timeout, is_blank=is_blank)
         except GuestFailed:
             # Ceph may not answer: then this says so.
             self._store.existing(name)

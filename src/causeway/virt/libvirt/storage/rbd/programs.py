@@ -7,7 +7,7 @@ import json
 import subprocess
 from typing import Any
 
-from causeway.virt.libvirt.storage.rbd.bindings import usage_in
+from causeway.virt.libvirt.storage.rbd.bindings import monitors_in, usage_in
 from causeway.virt.libvirt.storage.rbd.protocol import Access, Image, Parent, Refused, Usage
 
 _FEATURES = "layering,exclusive-lock,object-map,fast-diff,deep-flatten"
@@ -115,6 +115,9 @@ class ProgramPool:
 
     def use(self) -> Usage:
         return usage_in(self._run("ceph", "df", "--format", "json"), self._pool)
+
+    def monitors(self) -> list[str]:
+        return monitors_in(self._run("ceph", "mon", "dump", "--format", "json"))
 
     def _json(self, *words: str) -> Any:
         # Of an image without metadata it says nothing.

@@ -151,6 +151,10 @@ class Use(msgspec.Struct, frozen=True, tag=True):
     """Answers the pool's `Usage`."""
 
 
+class Monitors(msgspec.Struct, frozen=True, tag=True):
+    """Answers where the monitors of now listen, as ``ADDRESS:PORT`` (of IPv6 ``[ADDRESS]:PORT``)."""
+
+
 Call = (
     Describe
     | Names
@@ -168,6 +172,7 @@ Call = (
     | Blocklist
     | Unblocklist
     | Use
+    | Monitors
 )
 
 

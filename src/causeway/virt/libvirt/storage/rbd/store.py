@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 from causeway.errors import GuestFailed, Misconfigured, StorageUnreachable
 from causeway.virt.libvirt.storage.rbd import protocol
-from causeway.virt.libvirt.storage.rbd.client import RbdClient
-from causeway.virt.libvirt.storage.rbd.protocol import Image, Parent, Refused
+from causeway.virt.libvirt.storage.rbd.client import Limits, RbdClient
+from causeway.virt.libvirt.storage.rbd.protocol import Access, Image, Parent, Refused
 from causeway.virt.shared_disks.store import StoredDisk
 
-#: The image's metadata that says whose it is, and the image's id: a clone has its parent's metadata, and is nobody's yet.
+#: The image's metadata that says the image's id, and whose it is: a clone has its parent's metadata, and is nobody's yet.
 OWNER = "causeway.owner"
 #: names of base images, which are no disks
 BASE = "base_"
@@ -26,6 +26,9 @@ BASE = "base_"
 BASE_SNAPSHOT = "snap"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}")
 _LOOK_EVERY = 0.5
+_CONF, _USER = "/etc/ceph/ceph.conf", "admin"
+# Seconds: a cluster that recovers answers slowly, and one that is dead not at all.
+_REQUEST_TIMEOUT = 30
 
 
 class RbdStore:
@@ -38,6 +41,14 @@ class RbdStore:
         self.client = client
         self._fence_seconds = fence_seconds
         self._busy_timeout = busy_timeout
+
+    @classmethod
+    def at(
+        cls, pool: str, *, conf: str = "", user: str = "", connect_timeout: int = 5, disk_timeout: float = 3600.0
+    ) -> RbdStore:
+        """The store that options name. Empty: Ceph's own defaults. ``disk_timeout``: seconds for work on a whole disk."""
+        access = Access(conf or _CONF, user or _USER, pool, connect_timeout, _REQUEST_TIMEOUT)
+        return cls(RbdClient(access, Limits.of(access, disk_timeout)))
 
     @property
     def id(self) -> str:
@@ -55,7 +66,7 @@ class RbdStore:
         return sorted(name for name in found if not name.startswith(BASE))
 
     def set_owner(self, name: str, owner: str) -> None:
-        self.ask(protocol.SetMetadata(name, OWNER, f"{owner} {self.existing(name).id}"))
+        self.ask(protocol.SetMetadata(name, OWNER, f"{self.existing(name).id} {owner}"))
 
     def make_snapshot(self, name: str, label: str) -> None:
         self.ask(protocol.MakeSnapshot(checked(name), checked(label)), accept=(errno.EEXIST,))
@@ -135,6 +146,11 @@ class RbdStore:
         """Bytes of the pool that are used, and that there are, as guests see them: copies that Ceph keeps are not counted."""
         usage: protocol.Usage = self.ask(protocol.Use(), protocol.Usage)
         return usage.used, usage.total
+
+    def monitors(self) -> list[str]:
+        """Where the monitors of now listen, as ``ADDRESS:PORT``."""
+        found: list[str] = self.ask(protocol.Monitors(), list[str])
+        return found
 
     def create(self, name: str, size: int) -> None:
         """Makes a blank disk. One of that size that is there stays."""
@@ -223,7 +239,8 @@ class RbdStore:
                 raise GuestFailed(f"Disk {name} is not in shared storage.", details=details) from None
             case errno.EEXIST:
                 raise GuestFailed(f"Disk {name} exists already in shared storage.", details=details) from None
-            case errno.EBUSY:
+            case errno.EBUSY | errno.EROFS:
+                # EROFS: somebody who has it open does not release its lock.
                 raise GuestFailed(f"Disk {name} is in use.", details=details) from None
             case errno.ENOSPC | errno.EDQUOT:
                 raise GuestFailed("Shared storage is full.", details=details) from None
@@ -236,7 +253,7 @@ class RbdStore:
 
 
 def _owner(image: Image) -> str | None:
-    owner, _, of_image = image.metadata.get(OWNER, "").rpartition(" ")
+    of_image, _, owner = image.metadata.get(OWNER, "").partition(" ")
     return owner if owner and of_image == image.id else None
 
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, assert_never
 
 import msgspec
 
@@ -95,6 +95,10 @@ def perform(pool: Pool, call: protocol.Call) -> Any:
             return pool.unblocklist(call.address)
         case protocol.Use():
             return pool.use()
+        case protocol.Monitors():
+            return pool.monitors()
+        case _:
+            assert_never(call)
 
 
 def _reach(access: protocol.Access) -> Pool:

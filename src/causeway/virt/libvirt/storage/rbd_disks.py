@@ -1,0 +1,245 @@
+"""The local disks of guests in a pool of Ceph (``[libvirt] images_type = rbd``).
+
+::
+
+    POOL/UUID_disk                 root disk, raw, a clone of its base image; UUID_disk.eph0, UUID_disk.swap: the others
+    POOL/base_ID                   base images (`rbd.images`)
+    INSTANCES/UUID/shared.json     which of the guest's disks are in the pool, and since when they are this host's
+
+Whose a disk is says `causeway.virt.shared_disks.ownership`. A guest whose disks are files, since it was made before the host had
+the pool, keeps them; so does a rescued guest its rescue disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from causeway import durable
+from causeway.errors import GuestFailed
+from causeway.model.image import QCOW2, RAW
+from causeway.model.shared_disk import SharedDisk
+from causeway.virt.driver import ROOT_DISK, DiskExport, ExpectedDisk, LocalDisk, RootDisk
+from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
+from causeway.virt.libvirt.storage import qemu_img
+from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.rbd.images import RbdImages
+from causeway.virt.libvirt.storage.rbd.store import BASE_SNAPSHOT, RbdStore
+from causeway.virt.shared_disks.ownership import SharedDisks
+
+_GIB, _MIB = 2**30, 2**20
+# A snapshot of a disk that is being copied, which its host did not delete.
+_COPIED = "copied-"
+# A client that was killed is seen for so many seconds.
+_WATCHED_SECONDS, _LOOK_EVERY = 35.0, 0.5
+
+
+class RbdDisks(InstanceDisks):
+    """Of ``host``. ``access``: how guests reach the pool now."""
+
+    def __init__(
+        self, directory: Path, timeout: float, store: RbdStore, host: str, access: Callable[[], CephAccess]
+    ) -> None:
+        super().__init__(directory, timeout)
+        self._store = store
+        self._images = RbdImages(store, timeout)
+        self._shared = SharedDisks(store, host)
+        self._access = access
+
+    def source(self, uuid: str, name: str) -> Path | RbdSource:
+        held = self._shared.held(self.folder(uuid)).get(name)
+        if held is None:
+            return super().source(uuid, name)
+        return RbdSource(f"{self._store.client.access.pool}/{held.name}", self._access())
+
+    def disk_format(self, uuid: str, name: str) -> str:
+        return RAW if name in self.in_storage(uuid) else super().disk_format(uuid, name)
+
+    def has(self, uuid: str, name: str) -> bool:
+        held = self._shared.held(self.folder(uuid)).get(name)
+        return super().has(uuid, name) if held is None else self._store.find(held.name) is not None
+
+    def room(self, *, over_commit: bool) -> int:
+        used, total = self._store.used_and_total()
+        if over_commit:
+            return total - used
+        names = (name for name in self._store.names() if not name.endswith(".partial"))
+        return total - sum(stored.size for name in names if (stored := self._store.find(name)) is not None)
+
+    # made
+
+    def create_root(self, uuid: str, wanted: RootDisk) -> None:
+        folder, size = self.folder(uuid), wanted.size_gb * _GIB
+        self.make_folder(uuid)
+        if wanted.shared is not None:
+            self._take(uuid, ROOT_DISK, wanted.shared, size)
+        elif wanted.snapshot is not None or super().has(uuid, ROOT_DISK):
+            # As a file first, which came from elsewhere and is checked, and put on its base image.
+            super().create_root(uuid, wanted)
+            self._put_in(uuid, ROOT_DISK)
+        elif wanted.base is not None and wanted.base_image_id is not None:
+            base = wanted.base
+            name = self._images.import_base(wanted.base_image_id, base.path, base.disk_format)
+
+            def clone(disk: str) -> None:
+                self._store.clone(name, BASE_SNAPSHOT, disk)
+                self._store.grow(disk, max(size, base.virtual_size))
+
+            self._shared.make(folder, ROOT_DISK, clone)
+        elif ROOT_DISK not in self.in_storage(uuid):
+            raise GuestFailed(f"Server {uuid} has neither an image nor a snapshot to make its root disk from.")
+
+    def make_local(self, uuid: str, wanted: LocalDisk) -> None:
+        size = wanted.size_mb * _MIB
+        if wanted.shared is not None:
+            self._take(uuid, wanted.name, wanted.shared, size)
+        held = self._shared.held(self.folder(uuid)).get(wanted.name)
+        stored = self._store.find(held.name) if held is not None else None
+        if held is not None and stored is not None and wanted.snapshot is None:
+            if wanted.is_swap and stored.size != size:
+                # Its content is worth nothing. What a revert wants is in a snapshot.
+                self._refill(uuid, held.name, wanted)
+            self._store.grow(held.name, size)
+            return
+        super().make_local(uuid, replace(wanted, shared=None))
+        self._put_in(uuid, wanted.name)
+
+    def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:
+        if root is not None and root.base is not None:
+            raise GuestFailed("A live migration can't copy a disk that stands on its image into a pool of Ceph.")
+        self._shared.make(self.folder(uuid), name, lambda disk: self._store.create(disk, size))
+
+    def check_usable(self, uuid: str) -> None:
+        super().check_usable(uuid)
+        self._when_unused(lambda: self._shared.require_owned(self.folder(uuid)))
+
+    def _put_in(self, uuid: str, name: str) -> None:
+        """Makes a disk that is a file one in the pool."""
+        path = self.folder(uuid) / name
+        self._shared.make(self.folder(uuid), name, lambda disk: self._images.fill(path, disk))
+        durable.delete(path)
+
+    def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
+        folder = self.folder(uuid)
+        if name not in self._shared.held(folder):
+            self._when_unused(lambda: self._shared.take(folder, name, offered))
+        self._store.grow(offered.name, size)
+
+    def _refill(self, uuid: str, stored_name: str, wanted: LocalDisk) -> None:
+        """Replaces the content of a disk by a new one."""
+        name = f"{wanted.name}.new"
+        super().make_local(uuid, replace(wanted, name=name, shared=None))
+        path = self.folder(uuid) / name
+        self._store.grow(stored_name, qemu_img.virtual_size(path))
+        self._images.overwrite(path, stored_name)
+        durable.delete(path)
+
+    def _when_unused(self, act: Callable[[], None]) -> None:
+        """Does what is refused while somebody has a disk open. A client that was killed is seen for half a minute."""
+        end = time.monotonic() + _WATCHED_SECONDS
+        while True:
+            try:
+                act()
+            except GuestFailed as failure:
+                if "in use" not in failure.message or time.monotonic() >= end:
+                    raise
+                if self._store.client.stopping.wait(_LOOK_EVERY):
+                    raise
+            else:
+                return
+
+    # copied
+
+    @contextmanager
+    def export(self, uuid: str, name: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
+        for folder in (self.folder(uuid), self.stashed_folder(uuid)):
+            held = self._shared.held(folder).get(name)
+            if held is not None:
+                with self._exported(uuid, name, held.name, None) as exported:
+                    yield exported
+                return
+        with super().export(uuid, name, image_ref=image_ref, flatten=flatten) as exported:
+            yield exported
+
+    def export_from_storage(
+        self, uuid: str, name: str, still: AbstractContextManager[None]
+    ) -> AbstractContextManager[DiskExport]:
+        held = self._shared.held(self.folder(uuid)).get(name)
+        if held is None:
+            return super().export_from_storage(uuid, name, still)
+        stored = self._store.find(held.name)
+        for label in stored.snapshots if stored is not None else ():
+            if label.startswith(_COPIED):
+                self._store.delete_snapshot(held.name, label)
+        snapshot = f"{_COPIED}{uuid4().hex}"
+        with still:
+            self._store.make_snapshot(held.name, snapshot)
+        return self._exported(uuid, name, held.name, snapshot)
+
+    @contextmanager
+    def _exported(self, uuid: str, name: str, stored_name: str, snapshot: str | None) -> Iterator[DiskExport]:
+        with self.new_export(uuid, name) as path:
+            try:
+                self._images.export_disk(stored_name, snapshot, path)
+            finally:
+                if snapshot is not None:
+                    self._store.delete_snapshot(stored_name, snapshot)
+            yield DiskExport(name, path, QCOW2, path.stat().st_size)
+
+    def base_image_of(self, uuid: str, image_ref: str) -> str | None:
+        return None if ROOT_DISK in self.in_storage(uuid) else super().base_image_of(uuid, image_ref)
+
+    # of a move
+
+    def stash(self, uuid: str) -> None:
+        if not self.stashed_folder(uuid).exists():
+            self._shared.put_aside(self.folder(uuid))
+        super().stash(uuid)
+
+    def restore(self, uuid: str) -> None:
+        if self.stashed_folder(uuid).exists():
+            if self._shared.held(self.folder(uuid)):
+                raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
+            self._shared.put_back(self.stashed_folder(uuid))
+        super().restore(uuid)
+
+    def delete_stashed(self, uuid: str) -> None:
+        self._shared.release_stashed(self.stashed_folder(uuid))
+        super().delete_stashed(uuid)
+
+    def delete(self, uuid: str) -> None:
+        self._shared.release(self.folder(uuid))
+        super().delete(uuid)
+
+    # in storage that several hosts reach
+
+    def storage(self) -> str | None:
+        return self._store.id
+
+    def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:
+        return set(self._shared.held(self.stashed_folder(uuid) if stashed else self.folder(uuid)))
+
+    def offered(self, uuid: str) -> dict[str, SharedDisk]:
+        return self._shared.offered(self.folder(uuid))
+
+    def reaches(self, offered: dict[str, SharedDisk]) -> bool:
+        return all(self._shared.reaches(each) for each in offered.values())
+
+    def await_guest(self, uuid: str, offered: dict[str, SharedDisk]) -> None:
+        for name, each in offered.items():
+            self._shared.await_guest(self.folder(uuid), name, each)
+
+    def settle(self, uuid: str) -> None:
+        self._shared.settle(self.folder(uuid))
+
+    def take_over(self, uuid: str, names: list[str], dead_host: str) -> list[str]:
+        self.make_folder(uuid)
+        return [name for name in names if self._shared.take_over(self.folder(uuid), name, dead_host)]
+
+    def faults_in_storage(self, uuid: str, disks: list[ExpectedDisk], *, stashed: bool) -> list[str]:
+        folder = self.stashed_folder(uuid) if stashed else self.folder(uuid)
+        return self._shared.faults(folder, {each.name: each.size_mb * _MIB for each in disks}, stashed=stashed)
