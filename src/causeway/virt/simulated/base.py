@@ -66,6 +66,7 @@ class SimulatedBase(Driver, ABC):
         if self.files.shared is not None:
             self.files.shared.require_owned(self.files.disks(uuid))
             self._disk_maker.is_another_client(self.hostname, uuid)
-        if self._peers_dir is not None and set(self.running_anywhere(uuid)) - {self.hostname}:
+        others = [host for host in self.running_anywhere(uuid) if host != self.hostname]
+        if self._peers_dir is not None and any(not self._disk_maker.is_cut_off(host, uuid) for host in others):
             LOG.error("Guest %s is started on %s while another host runs it", uuid, self.hostname)
             self.double_starts.append(uuid)

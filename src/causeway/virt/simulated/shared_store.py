@@ -48,6 +48,10 @@ class DiskMaker:
         self._shared = shared
         self._store = store
 
+    def is_cut_off(self, host: str, uuid: str) -> bool:
+        """Whether the guest of another host can't write to its disks any more."""
+        return self._store is not None and disk.is_fenced(self._store.folder, host, uuid)
+
     def is_another_client(self, host: str, uuid: str) -> None:
         """Called before a guest runs: what was fenced was the process of its last run."""
         if self._store is not None:

@@ -27,9 +27,9 @@ class SharedCloud(AuditedCloud):
     def names(self, server: Any) -> list[str]:
         return [name for name in self.store.names() if name.startswith(server.id)]
 
-    def with_disks(self, name: str = "shared", **fields: Any) -> Any:
-        """A server with three local disks, each with a line of its own."""
-        flavor = self.flavor("shared.disks", gen=1, disk=1, ephemeral=1, swap=64, **fields)
+    def with_disks(self, name: str = "shared", gen: int | None = 1) -> Any:
+        """A server with three local disks, each with a line of its own. ``gen``: tied to hosts of this generation."""
+        flavor = self.flavor(f"shared.disks.{gen}", gen=gen, disk=1, ephemeral=1, swap=64)
         server = self.boot(name, flavor=flavor)
         for device in ("vda", "vdb", "vdc"):
             self.write(server, f"written on {device}", device)

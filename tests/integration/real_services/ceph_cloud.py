@@ -1,0 +1,137 @@
+"""An embedded cloud of real guests whose disks are in one real Ceph, of both cells."""
+
+from __future__ import annotations
+
+import json
+import uuid as uuids
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from causeway.cli.demo.guest import GuestReport, last_report
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.moves.memory import MoveMemory
+from causeway.roles.compute import make_compute
+from causeway.virt.lab.hosts import Lab
+from tests.functional.live.live_cloud import LiveCloud
+from tests.functional.processes.deployment import until
+from tests.integration.real_services.ceph import Ceph, storage_network
+
+#: of a network that nothing else on this machine has
+ADDRESS = "10.96.30.254"
+HOSTS = [f"cell{cell}-host{host}" for cell in (1, 2) for host in (1, 2)]
+# Emulated guests on a busy machine.
+BOOT_SECONDS = 240
+
+
+class CephCloud(LiveCloud):
+    """``ceph``: the cluster, for those who look at it as its administrator."""
+
+    def __init__(self, embedded: EmbeddedCloud, ceph: Ceph) -> None:
+        super().__init__(embedded)
+        self.ceph = ceph
+
+    def said(self, server: Any, *, after_boot: int = 0) -> GuestReport:
+        """What the guest said when it booted last; waits for a boot after the one with this number."""
+
+        def look() -> GuestReport:
+            answer = self.admin.compute.post(f"/servers/{server.id}/action", json={"os-getConsoleOutput": {}})
+            return last_report(answer.json().get("output", "")) if answer.ok else GuestReport()
+
+        return until(
+            look, lambda found: found.ready and found.boot > after_boot, f"guest {server.id} to boot", BOOT_SECONDS
+        )
+
+    def images(self, server: Any) -> dict[str, tuple[str, list[str]]]:
+        """Name -> (owner, snapshots) of each image in the pool that is the server's."""
+        found = {}
+        for name in self.ceph.run("rbd", "ls", "vms").split():
+            if name.startswith(server.id):
+                owner = self.ceph.run("rbd", "image-meta", "get", f"vms/{name}", "causeway.owner").strip()
+                snapshots = self.ceph.run("rbd", "snap", "ls", f"vms/{name}").splitlines()[1:]
+                found[name] = (owner.partition(" ")[2], [line.split()[1] for line in snapshots])
+        return found
+
+    def bytes_moved(self, server: Any) -> int:
+        """Bytes of disks that the newest move of the server has sent, directly or as images."""
+        memory = msgspec.convert(self.moves(server)[-1].data, MoveMemory)
+        return (memory.bytes_of_disks or 0) + (memory.warm.sent if memory.warm is not None else 0)
+
+    def size_of(self, name: str) -> int:
+        """GiB."""
+        return int(json.loads(self.ceph.run("rbd", "info", f"vms/{name}", "--format", "json"))["size"]) >> 30
+
+    def qemu(self, server: Any, host: str) -> int:
+        """The process of the server's guest on a host."""
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                command = (path / "cmdline").read_bytes().decode(errors="replace")
+                if "qemu-system" in command and server.id in command and f"/hosts/{host}/" in command:
+                    return int(path.name)
+        raise AssertionError(f"no guest {server.id} on {host}")
+
+    def force_down(self, host: str, down: bool) -> None:
+        (service,) = self.admin.compute.services(host=host, binary="nova-compute")
+        self.admin.compute.update_service_forced_down(service, forced=down)
+
+    @contextmanager
+    def dead(self, host: str) -> Iterator[None]:
+        """Nobody hears of the host's compute any more, and an operator says that the host is off. Then it is back."""
+        self.parts.computes[host].stop()
+        self.force_down(host, True)
+        try:
+            yield
+        finally:
+            embedded = self.embedded
+            cell = next(cell for cell in embedded.cells.mappings() if cell.name == host[:5])
+            driver = embedded.hosts.driver(host)
+            service = make_compute(
+                embedded.around_of_hosts, host, driver, cell.transport_url, embedded.state.host(host)
+            )
+            embedded.computes[host] = service
+            embedded._cleanup.callback(service.stop)
+            self.force_down(host, False)
+            service.start()
+
+    def watchers(self, name: str) -> int:
+        """How many have the image open for writing."""
+        return self.ceph.run("rbd", "status", f"vms/{name}").count("watcher=")
+
+
+@contextmanager
+def ceph_cloud(directory: Path, hosts_per_cell: int = 2, **more: dict[str, Any]) -> Iterator[CephCloud]:
+    """Serves inside of the context. ``more``: options, by group."""
+    hosts = [host for host in HOSTS if int(host[-1]) <= hosts_per_cell]
+    lab = Lab(directory / "state" / "lab")
+    endpoints = lab.start(hosts)
+    ceph = Ceph(directory / "ceph", ADDRESS)
+    libvirt = {
+        "images_type": "rbd",
+        "images_rbd_pool": "vms",
+        "images_rbd_ceph_conf": str(ceph.configuration("compute")),
+        "rbd_user": "compute",
+        "rbd_secret_uuid": str(uuids.uuid4()),
+    }
+    try:
+        with storage_network(ADDRESS, [endpoint.netns for endpoint in endpoints.values()]):
+            ceph.start()
+            try:
+                embedded = EmbeddedCloud(
+                    directory / "state",
+                    port=0,
+                    hosts_per_cell=hosts_per_cell,
+                    driver="libvirt",
+                    overrides={"libvirt": libvirt, **more},
+                )
+                embedded.start()
+                try:
+                    yield CephCloud(embedded, ceph)
+                finally:
+                    embedded.stop()
+            finally:
+                ceph.stop()
+    finally:
+        lab.stop(keep_guests=False)
