@@ -15,6 +15,7 @@ from causeway.cli.demo.guest import GuestReport, last_report
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.moves.memory import MoveMemory
 from causeway.roles.compute import make_compute
+from causeway.virt.lab.drivers import LabDriver
 from causeway.virt.lab.hosts import Lab
 from tests.functional.live.live_cloud import LiveCloud
 from tests.functional.processes.deployment import until
@@ -45,6 +46,11 @@ class CephCloud(LiveCloud):
             look, lambda found: found.ready and found.boot > after_boot, f"guest {server.id} to boot", BOOT_SECONDS
         )
 
+    def libvirt(self, host: str) -> LabDriver:
+        found = self.embedded.computes[host].host.driver
+        assert isinstance(found, LabDriver)
+        return found
+
     def images(self, server: Any) -> dict[str, tuple[str, list[str]]]:
         """Name -> (owner, snapshots) of each image in the pool that is the server's."""
         found = {}
@@ -66,10 +72,12 @@ class CephCloud(LiveCloud):
 
     def qemu(self, server: Any, host: str) -> int:
         """The process of the server's guest on a host."""
+        namespace = Path("/run/netns") / self.libvirt(host)._namespace
         for path in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 command = (path / "cmdline").read_bytes().decode(errors="replace")
-                if "qemu-system" in command and server.id in command and f"/hosts/{host}/" in command:
+                is_there = (path / "ns/net").stat().st_ino == namespace.stat().st_ino
+                if "qemu-system" in command and server.id in command and is_there:
                     return int(path.name)
         raise AssertionError(f"no guest {server.id} on {host}")
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -82,7 +81,7 @@ class FolderStore:
     def rename(self, name: str, to: str) -> None:
         # The owner first: a disk without one was never finished.
         if self._owner(name).exists():
-            shutil.copyfile(self._owner(name), self._owner(to))
+            durable.write(self._owner(to), self._owner(name).read_bytes())
         if self.path(name).exists():
             durable.rename(self.path(name), self.path(to))
         durable.delete(self._owner(name))

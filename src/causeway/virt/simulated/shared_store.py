@@ -119,3 +119,4 @@ def link(path: Path, target: Path) -> None:
     """Makes ``path`` a name of the file in the store."""
     if not path.is_symlink():
         path.symlink_to(target)
+        durable.sync(path.parent)

@@ -226,6 +226,11 @@ class RbdDisks(InstanceDisks):
     def offered(self, uuid: str) -> dict[str, SharedDisk]:
         return self._shared.offered(self.folder(uuid))
 
+    def size_in_storage(self, uuid: str, name: str) -> int:
+        held = self._shared.held(self.folder(uuid)).get(name)
+        stored = self._store.find(held.name) if held is not None else None
+        return super().size_in_storage(uuid, name) if stored is None else stored.size
+
     def reaches(self, offered: dict[str, SharedDisk]) -> bool:
         return all(self._shared.reaches(each) for each in offered.values())
 
