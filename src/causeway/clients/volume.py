@@ -119,6 +119,10 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         context.has_checked(volume_id)
         return volume
 
+    def show_of_server(self, context: RequestContext, volume_id: str) -> Volume:
+        """A volume that a server has. Raises VolumeNotFound."""
+        return self._show(context, volume_id, OF_SERVER)
+
     def owner_of(self, volume_id: str) -> str | None:
         """The project of a volume, whoever asks. Raises VolumeNotFound."""
         return self.show_any(volume_id).project_id

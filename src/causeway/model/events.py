@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 # Events after which the ports shown for a server may be out of date.
 CHANGED = "network-changed"
+# A volume that a guest has is larger; the tag is its id.
+EXTENDED = "volume-extended"
 
 
 @dataclass

@@ -19,15 +19,18 @@ What it needs is installed by scripts/install-ceph.sh; see `missing`.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_lowercase
 
 from tests.ports import free_block
 
@@ -68,7 +71,7 @@ class Ceph:
     @property
     def monitors(self) -> list[tuple[str, str]]:
         """Address and port of each, now; of messenger v1, as Cinder says it."""
-        return [(self.address, str(self._ports[self._monitor + 1]))]
+        return [(self.address, str(self._ports[2 * self._monitor + 1]))]
 
     def start(self) -> None:
         """Serves when this returns. The first time it is made."""
@@ -79,12 +82,15 @@ class Ceph:
         if is_new:
             osd = str(uuid.uuid4())
             self.run("ceph", "osd", "new", osd)
-            self._mkfs("ceph-osd", "-i", "0", "--osd-uuid", osd)
+            self._daemon("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
         self._start("ceph-osd", "0")
         self._start("ceph-mgr", "x")
         if is_new:
             self._make_pools()
             (self.directory / "made").touch()
+        self._await_pools()
+
+    def _await_pools(self) -> None:
         for pool in POOLS:
             # Answers when the pool serves.
             self.run("rbd", "ls", pool)
@@ -106,7 +112,11 @@ class Ceph:
         self._running["ceph-osd"].send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
+        """Serves again when this returns."""
         self._running["ceph-osd"].send_signal(signal.SIGCONT)
+        # Its right to answer reads has ended meanwhile. With nobody to renew it, it would wait for ever: so it joins anew.
+        self.run("ceph", "osd", "down", "0")
+        self._await_pools()
 
     def kill_monitor(self) -> None:
         """SIGKILL. Who is connected works on; nobody else gets in."""
@@ -115,24 +125,26 @@ class Ceph:
         process.wait(10)
 
     def start_monitor(self) -> None:
-        self._start("ceph-mon", "a")
+        self._start("ceph-mon", self._monitor_name)
 
     def move_monitor(self) -> None:
-        """To other ports, with a restart. The clients' configurations say where it is; what was copied from them is old."""
-        process = self._running.pop("ceph-mon")
-        process.terminate()
-        process.wait(20)
-        self._monitor += 2
-        self._write_monitors()
-        self._mkfs("ceph-mon", "-i", "a", "--inject-monmap", str(self.directory / "monmap"))
+        """To other ports, in steps that no client notices: another monitor joins, then this one leaves.
+
+        The clients' configurations say where it is; what was copied from them before is old.
+        """
+        old, was = self._monitor_name, self._running.pop("ceph-mon")
+        monmap = self.directory / "monmap"
+        self.run("ceph", "mon", "getmap", "-o", str(monmap))
+        self._monitor += 1
+        self._make_monitor(monmap)
+        self._start("ceph-mon", self._monitor_name, "--public-addrv", self._monitor_address())
+        end = time.monotonic() + _PATIENCE
+        while self._monitor_name not in json.loads(self.run("ceph", "quorum_status"))["quorum_names"]:
+            assert time.monotonic() < end, "the new monitor does not join"
+        self.run("ceph", "mon", "remove", old)
+        was.terminate()
+        was.wait(20)
         self._write_configurations()
-        self.start_monitor()
-        # Daemons only know the monitor that they were started with.
-        for program, name in (("ceph-osd", "0"), ("ceph-mgr", "x")):
-            process = self._running.pop(program)
-            process.terminate()
-            process.wait(20)
-            self._start(program, name)
         self.run("rbd", "ls", POOLS[0])
 
     def configuration(self, account: str) -> Path:
@@ -153,15 +165,19 @@ class Ceph:
     # making it
 
     def _make(self) -> None:
-        for folder in ("mon", "mgr", "osd", "logs"):
+        for folder in ("mgr", "osd", "logs"):
             (self.directory / folder).mkdir(parents=True, exist_ok=True)
         self._write_keys()
-        self._write_monitors()
         self._write_configurations()
-        self._mkfs(
-            *("ceph-mon", "-i", "a", "--mkfs", "--monmap", str(self.directory / "monmap")),
-            *("--keyring", str(self.directory / "keyring")),
-        )
+        monmap = str(self.directory / "monmap")
+        first = ("--addv", self._monitor_name, self._monitor_address())
+        _run("monmaptool", "--create", "--clobber", "--fsid", self.fsid, *first, monmap)
+        self._make_monitor(Path(monmap))
+
+    def _make_monitor(self, monmap: Path) -> None:
+        (self.directory / f"mon-{self._monitor_name}").mkdir()
+        options = ("--mkfs", "--monmap", str(monmap), "--keyring", str(self.directory / "keyring"))
+        self._daemon("ceph-mon", "-i", self._monitor_name, *options)
 
     def _write_keys(self) -> None:
         """Of all accounts and daemons: the monitor takes them from the file with which it is made."""
@@ -186,14 +202,12 @@ class Ceph:
             else:
                 _run("ceph-authtool", str(together), "--import-keyring", str(file))
 
-    def _write_monitors(self) -> None:
-        _run(
-            *("monmaptool", "--create", "--clobber", "--fsid", self.fsid),
-            *("--addv", "a", self._monitor_address(), str(self.directory / "monmap")),
-        )
+    @property
+    def _monitor_name(self) -> str:
+        return ascii_lowercase[self._monitor]
 
     def _monitor_address(self) -> str:
-        first = self._ports[self._monitor]
+        first = self._ports[2 * self._monitor]
         return f"[v2:{self.address}:{first},v1:{self.address}:{first + 1}]"
 
     def _write_configurations(self) -> None:
@@ -209,7 +223,7 @@ class Ceph:
             "ms_bind_port_max": str(self._ports[-1]),
             "log_file": f"{self.directory}/logs/$name.log",
             "mon_cluster_log_file": f"{self.directory}/logs/cluster.log",
-            "mon_data": f"{self.directory}/mon",
+            "mon_data": f"{self.directory}/mon-$id",
             "mgr_data": f"{self.directory}/mgr",
             "osd_data": f"{self.directory}/osd",
             "bluestore_block_size": str(self.size_gib * 2**30),
@@ -234,14 +248,13 @@ class Ceph:
         )
         assert done.returncode == 0 and "Error" not in done.stderr, done.stderr
 
-    def _mkfs(self, program: str, *arguments: str) -> None:
-        options = ["--mkfs"] if program == "ceph-osd" else []
-        _run(program, "-c", str(self.directory / "daemons.conf"), *arguments, *options)
+    def _daemon(self, program: str, *arguments: str) -> None:
+        _run(program, "-c", str(self.directory / "daemons.conf"), *arguments)
 
-    def _start(self, program: str, name: str) -> None:
+    def _start(self, program: str, name: str, *more: str) -> None:
         with (self.directory / "logs" / f"{program}.out").open("ab") as output:
             self._running[program] = subprocess.Popen(
-                [program, "-f", "-i", name, "-c", str(self.directory / "daemons.conf")],
+                [program, "-f", "-i", name, "-c", str(self.directory / "daemons.conf"), *more],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import libvirt
 import pytest
 
 from causeway.cli.demo.guest import GuestReport
@@ -138,3 +139,88 @@ def test_a_guest_boots_from_a_clone_of_its_image_and_moves_with_nothing_copied(
         goes_live_to(cloud, server, host)
     assert watchers(cloud, root) == 1
     is_whole(cloud, server, root)
+
+
+def test_a_running_guest_sees_that_its_volume_is_larger_and_takes_it_along(cloud: GuestCloud) -> None:
+    server, data, _before = with_data(cloud)
+
+    body = {"os-extend": {"new_size": 2}}
+    answer = cloud.member.block_storage.post(f"/volumes/{data.id}/action", json=body, microversion="3.42")
+    assert answer.status_code == 202, answer.text
+
+    until(lambda: size_in_guest(cloud, server, "vdb"), lambda size: size == 2 << 30, "the guest to see it")
+    volume_is(cloud, data, "in-use")
+    goes_live_to(cloud, server, ELSEWHERE)
+    assert size_in_guest(cloud, server, "vdb") == 2 << 30
+    is_whole(cloud, server, data)
+
+
+def size_in_guest(cloud: GuestCloud, server: Any, name: str) -> int:
+    """What QEMU shows it."""
+    (host,) = cloud.running_on(server)
+    connection = libvirt.open(cloud.machines.endpoints[host].uri)
+    try:
+        return int(connection.lookupByUUIDString(server.id).blockInfo(name)[0])
+    finally:
+        connection.close()
+
+
+def test_a_server_stays_where_it_is_while_ceph_does_not_answer(cloud: GuestCloud) -> None:
+    server, data, before = with_data(cloud)
+    storage(cloud).freeze()
+    try:
+        cloud.admin.compute.migrate_server(server, host=ELSEWHERE)
+        found = ended(cloud, server, "ACTIVE")
+        assert found.compute_host == SOURCE
+        assert "Ceph did not open image" in str(migration_fault(cloud, server))
+    finally:
+        storage(cloud).thaw()
+    # It was not even off.
+    is_whole(cloud, server, data)
+    goes_to(cloud, server, ELSEWHERE)
+    now = report(cloud, server, after_boot=before.boot)
+    assert now.lines("vdb") == before.lines("vdb") + 1
+
+
+def migration_fault(cloud: GuestCloud, server: Any) -> object:
+    """What the journal of the server's last operation says."""
+    path = f"/servers/{server.id}/os-causeway/operations"
+    return cloud.admin.compute.get(path).json()
+
+
+def test_a_guest_that_migrates_gets_the_monitors_of_now(cloud: GuestCloud) -> None:
+    server, data, _before = with_data(cloud)
+    assert monitors(disk(cloud, server, "vdb")) == storage(cloud).monitors
+    storage(cloud).move_monitor()
+
+    goes_live_to(cloud, server, NEIGHBOUR)
+
+    assert monitors(disk(cloud, server, "vdb")) == storage(cloud).monitors
+    is_whole(cloud, server, data)
+
+
+def monitors(found: ET.Element) -> list[tuple[str | None, str | None]]:
+    return [(each.get("name"), each.get("port")) for each in found.iterfind("source/host")]
+
+
+def test_a_volume_goes_from_nfs_into_ceph_while_its_guest_uses_it(cloud: GuestCloud) -> None:
+    data, server = volume(cloud, volume_type=NFS), cloud.boot_on(SOURCE)
+    cloud.admin.compute.create_volume_attachment(server, volumeId=data.id)
+    volume_is(cloud, data, "in-use")
+    until(lambda: report(cloud, server).lines("vdb"), lambda lines: lines == 1, "the guest to mark the volume")
+    before = report(cloud, server)
+
+    cloud.member.block_storage.retype_volume(data, CEPH, migration_policy="on-demand")
+    found = until(
+        lambda: cloud.admin.block_storage.get_volume(data.id),
+        lambda found: found.status == "in-use" and found.migration_status in (None, "success", "error"),
+        "the volume to be where its type says",
+        400,
+    )
+    assert found.volume_type == CEPH
+    ended(cloud, server, "ACTIVE")
+    source = disk(cloud, server, "vdb").find("source")
+    assert source is not None and source.get("protocol") == "rbd"
+    goes_to(cloud, server, ELSEWHERE)
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), before.lines("vdb") + 1)

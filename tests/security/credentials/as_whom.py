@@ -136,6 +136,12 @@ TABLE = (
         "The volume is in the server's record. The user sees nothing.",
     ),
     Row("volumes.show_any", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
+    Row(
+        "volumes.show_of_server",
+        "OF_SERVER",
+        "conductor/endpoints/external_events.py",
+        "The volume service said that a volume of a server is larger (policy). Only its size is used, and only for that server.",
+    ),
     Row("volumes.attachments_of", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
     Row("volumes.reset_to_available", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
     Row(

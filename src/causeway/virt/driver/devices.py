@@ -40,6 +40,13 @@ class DeviceMethods:
         if type(self).volume_connector is not DeviceMethods.volume_connector:
             raise unsupported("detach volumes")
 
+    def extend_volume(self, uuid: str, volume: BlockDevice, size: int) -> None:  # noqa: ARG002
+        """The guest sees that a volume has become larger. ``size``: in bytes, as the volume service records it.
+
+        No guest, off, or not attached: nothing happens. Raises `GuestFailed` if the guest sees it only from its next start on.
+        """
+        raise unsupported("show guests that their volumes are larger")
+
     def port_devices(self, uuid: str) -> list[str] | None:  # noqa: ARG002
         """The MAC addresses of the ports that are devices of the host, in the guest as it runs or is defined; None: unknown."""
         return None

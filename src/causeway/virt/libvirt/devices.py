@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import libvirt
 
 from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial
 
 # Seconds. A guest that is booting misses the request to release a device, so it is asked again.
 _ASK_AGAIN_SECONDS = 5.0
@@ -63,6 +65,19 @@ def attach(connection: Connection, uuid: str, device: str, find_device: Finder) 
             domain.attachDeviceFlags(device, flags)
 
     connection.call(f"attach a device to guest {uuid}", give, again=True)
+
+
+def resize(connection: Connection, uuid: str, serial: str, size: int) -> None:
+    """A running guest sees that its volume (``serial``) has ``size`` bytes. It has no such volume: nothing happens."""
+
+    def show(hypervisor: Any) -> None:
+        domain = power.find(hypervisor, uuid)
+        found = None if domain is None or not domain.isActive() else device_of_serial(domain.XMLDesc(), serial)
+        target = None if found is None else ET.fromstring(found).find("target")
+        if target is not None:
+            domain.blockResize(target.get("dev"), size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
+
+    connection.call(f"resize volume {serial} of guest {uuid}", show, again=True)
 
 
 def detach(connection: Connection, uuid: str, find_device: Finder, *, what: str, timeout: float) -> None:

@@ -58,6 +58,15 @@ class GuestVolumes(Driver, ABC):
         )
         self._volumes.disconnect(uuid, volume)
 
+    def extend_volume(self, uuid: str, volume: BlockDevice, size: int) -> None:
+        found = self._volumes.size_in_ceph(volume)
+        if found is None:
+            raise GuestFailed(
+                f"Volume {volume.volume_id} is not in Ceph: a running guest does not see that it is larger."
+            )
+        # QEMU resizes the image, too. It must not become smaller if it is extended again just now.
+        devices.resize(self._connection, uuid, str(volume.volume_id), max(size, found))
+
     # swaps
 
     def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:

@@ -53,6 +53,16 @@ class DevicesDriver(SimulatedBase, ABC):
                 guest.write(new.device, f"attached,id={uuids.uuid4().hex[:8]}")
                 self.files.append_to_console(uuid, guest.marker(new.device) + "\n")
 
+    def extend_volume(self, uuid: str, volume: BlockDevice, size: int) -> None:
+        """Simulated guests don't look at sizes; that it was said is in their console."""
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                return
+            for each in guest.volumes:
+                if each.volume_id == volume.volume_id:
+                    self.files.append_to_console(uuid, f"{each.device}: {size} bytes\n")
+
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)

@@ -66,3 +66,12 @@ def name_of(disk: ET.Element) -> str | None:
     if source.get("protocol") == PROTOCOL:
         return f"{PROTOCOL}:{source.get('name')}"
     return source.get("file") or source.get("dev")
+
+
+def is_in_ceph(xml: str) -> bool:
+    """Whether a guest has disks in Ceph.
+
+    To describe any disk of such a guest (``blockInfo``), QEMU reads from all that are in Ceph. If Ceph does not answer, QEMU
+    waits, libvirt holds the guest's lock, and nobody can work with the guest any more.
+    """
+    return any(disk.get("type") == "network" for disk in ET.fromstring(xml).iterfind("devices/disk"))

@@ -19,6 +19,7 @@ from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.guest_xml import foreign_values as values
 from causeway.virt.libvirt.guest_xml.migratable_xml import local_disks
+from causeway.virt.libvirt.guest_xml.rbd_source import is_in_ceph
 from causeway.virt.libvirt.live import live_reach
 from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.storage import qemu_img, saved_memory
@@ -53,7 +54,11 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
         if domain is None or not presence.of_domain(domain).is_alive:
             raise GuestFailed(f"The guest of server {uuid} does not run.")
         xml = domain.XMLDesc(MIGRATABLE)
-        sizes = {name: int(domain.blockInfo(name)[0]) for name in local_disks(xml, folder)}
+        disks_here = local_disks(xml, folder)
+        if is_in_ceph(xml):
+            sizes = {name: qemu_img.virtual_size(path) for name, path in disks_here.items()}
+        else:
+            sizes = {name: int(domain.blockInfo(name)[0]) for name in disks_here}
         return xml, sizes, int(hypervisor.getVersion())
 
     is_suspended = instance.vm_state is VmState.SUSPENDED

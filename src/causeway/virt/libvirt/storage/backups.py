@@ -46,7 +46,7 @@ def copy_while_it_runs(
         except GuestFailed:
             _end_job(connection, uuid, copy.parent)
             raise
-    if not connection.call(what, lambda hypervisor: _has_succeeded(hypervisor, uuid, disk)):
+    if not connection.call(what, lambda hypervisor: _has_succeeded(hypervisor, uuid)):
         raise GuestFailed(f"Copying {disk} beside its guest was broken off.", details=f"guest {uuid}")
 
 
@@ -123,9 +123,9 @@ def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
     return Path("" if target is None else target.get("file", ""))
 
 
-def _has_succeeded(hypervisor: Any, uuid: str, disk: Path) -> bool:
+def _has_succeeded(hypervisor: Any, uuid: str) -> bool:
     domain = hypervisor.lookupByUUIDString(uuid)
     # libvirt answers this only when it has finished the job: then QEMU has closed the copy.
-    domain.blockInfo(str(disk))
+    domain.diskErrors()
     stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
     return bool(stats.get(libvirt.VIR_DOMAIN_JOB_SUCCESS))

@@ -16,6 +16,7 @@ from causeway.virt.driver import ExpectedDisk
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial
+from causeway.virt.libvirt.guest_xml.rbd_source import is_in_ceph
 from causeway.virt.libvirt.storage import qemu_img
 
 _MIB = 2**20
@@ -53,7 +54,7 @@ def _asked(connection: Connection, uuid: str, paths: list[Path], volume_ids: lis
         if (state, reason) == (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_IOERROR):
             found.append("the guest stands still because of an I/O error")
         found += [f"disk {target} of the guest had an I/O error" for target in domain.diskErrors()]
-        for path in paths:
+        for path in [] if is_in_ceph(xml) else paths:
             try:
                 domain.blockInfo(str(path))
             except libvirt.libvirtError as error:
