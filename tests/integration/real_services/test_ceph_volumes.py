@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -22,6 +23,8 @@ from tests.integration.real_services.test_guests_kept_running import migrate_liv
 from tests.integration.real_services.test_main_job import volume_is
 from tests.integration.real_services.test_real_guests import ended, is_whole, report
 
+#: a type of volumes that several servers may have
+SHARED = "shared"
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 
 
@@ -32,6 +35,8 @@ def running() -> Iterator[GuestCloud]:
     with guest_cloud_here(cells=CELLS, storage=(CEPH, NFS), networking=ON_CEPH) as cloud:
         for name in (CEPH, NFS):
             cloud.admin.block_storage.create_type(name=name, extra_specs={"volume_backend_name": name})
+        specs = {"volume_backend_name": CEPH, "multiattach": "<is> True"}
+        cloud.admin.block_storage.create_type(name=SHARED, extra_specs=specs)
         yield cloud
 
 
@@ -224,3 +229,21 @@ def test_a_volume_goes_from_nfs_into_ceph_while_its_guest_uses_it(cloud: GuestCl
     goes_to(cloud, server, ELSEWHERE)
     now = report(cloud, server, after_boot=before.boot)
     assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), before.lines("vdb") + 1)
+
+
+def test_guests_of_two_hosts_share_a_volume(cloud: GuestCloud) -> None:
+    shared = volume(cloud, volume_type=SHARED)
+    first, second = cloud.boot_on(SOURCE), cloud.boot_on(NEIGHBOUR)
+    for number, server in enumerate((first, second), start=1):
+        cloud.admin.compute.create_volume_attachment(server, volumeId=shared.id)
+        until(partial(lines_of_volume, cloud, server), number.__eq__, "the guest to mark the volume")
+        assert disk(cloud, server, "vdb").find("shareable") is not None
+
+    goes_live_to(cloud, second, ELSEWHERE)
+    cloud.admin.compute.delete_volume_attachment(second, shared.id)
+    until(lambda: watchers(cloud, shared), lambda number: number == 1, "one guest to close the volume", 60)
+    assert disk(cloud, first, "vdb") is not None
+
+
+def lines_of_volume(cloud: GuestCloud, server: Any) -> int:
+    return report(cloud, server).lines("vdb")

@@ -11,7 +11,7 @@ from causeway.errors import GuestRefused
 from causeway.hardware.guest_devices import GuestDevices
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.libvirt.guest_xml.definition_shape import check
-from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, domain_xml
+from causeway.virt.libvirt.guest_xml.domain_xml import LIMITS, GuestDisk, domain_xml
 from causeway.virt.libvirt.guest_xml.processor import Processor
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource
 from tests.security.bindings.sockets import port_at_socket
@@ -46,7 +46,8 @@ OURS = {
     ),
     "with SCSI": dataclasses.replace(hardware("q35"), devices=GuestDevices(cdrom_bus="scsi")),
     "with a volume in Ceph": dataclasses.replace(
-        hardware("i440fx"), disks=[GuestDisk("vda", IN_CEPH, "raw", is_root=True, serial="s")]
+        hardware("i440fx"),
+        disks=[GuestDisk("vda", IN_CEPH, "raw", is_root=True, serial="s", limits=dict.fromkeys(LIMITS, 9))],
     ),
     "without consoles": dataclasses.replace(hardware("i440fx"), serial_listen=None, vnc_listen=None),
 }

@@ -6,6 +6,7 @@ import base64
 import logging
 import socket
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -13,6 +14,7 @@ pytest.importorskip("libvirt")
 
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.virt.libvirt.guest_xml.domain_xml import disk_xml
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount
@@ -201,3 +203,15 @@ def test_nothing_of_a_volume_in_ceph_stays_on_the_host(host: CephHost, monkeypat
     host.has_secret(is_private=False)
     volumes(host).connect("server", device())
     volumes(host).disconnect("server", device())
+
+
+def test_limits_of_block_storage_are_those_of_the_guests_disk(host: CephHost) -> None:
+    host.has_secret(is_private=False)
+    specs = {"total_iops_sec": "200", "write_bytes_sec": 4096, "vendor:burst": "yes"}
+    disk = volumes(host).connect("server", device(qos_specs=specs))
+    tune = ET.fromstring(disk_xml(disk)).find("iotune")
+    assert tune is not None
+    assert {each.tag: each.text for each in tune} == {"total_iops_sec": "200", "write_bytes_sec": "4096"}
+    assert ET.fromstring(disk_xml(volumes(host).connect("server", device()))).find("iotune") is None
+    with pytest.raises(GuestFailed, match="is no number"):
+        volumes(host).connect("server", device(qos_specs={"total_iops_sec": "many"}))

@@ -21,7 +21,7 @@ def _no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_host_without_programs_is_refused_with_what_to_install(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "exists", lambda _path: False)
+    monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter([]))
     with pytest.raises(ClaimRefused, match=f"type '{protocol}'") as refused:
         volume_needs.check(protocol, {})
     assert NEEDS[protocol].install in refused.value.details
@@ -29,7 +29,7 @@ def test_a_host_without_programs_is_refused_with_what_to_install(
 
 @pytest.mark.parametrize("protocol", sorted(NEEDS))
 def test_a_host_that_has_everything_is_accepted(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "exists", lambda _path: True)
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: iter([path / pattern]))
     monkeypatch.setattr(shutil, "which", lambda name: f"{tmp_path}/{name}")
     volume_needs.check(protocol.upper(), {})
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from causeway.virt.libvirt.guest_xml import domain_xml, rbd_source, smbios
 from causeway.virt.libvirt.guest_xml import foreign_values as values
-from causeway.virt.libvirt.guest_xml import rbd_source, smbios
 
 _ANY = r"[^\x00-\x1f\x7f]*"
 _WORD = r"[A-Za-z0-9_.-]+"
@@ -81,6 +81,7 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/devices/disk/source/host": (_EMPTY, {"name": _HOST, "port": _NUMBER}),
     "/devices/disk/source/auth": (_EMPTY, {"username": _NAME}),
     "/devices/disk/source/auth/secret": (_EMPTY, {"type": r"ceph", "uuid": r"[0-9a-f-]{36}"}),
+    "/devices/disk/iotune": (_EMPTY, {}),
     "/devices/disk/target": (_EMPTY, {"dev": _WORD, "bus": _WORD}),
     "/devices/disk/readonly": (_EMPTY, {}),
     "/devices/disk/shareable": (_EMPTY, {}),
@@ -135,6 +136,7 @@ _CONSOLE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/log": (_EMPTY, {"file": _PATH, "append": r"on"}),
     "/target": (_EMPTY, {"type": r"serial", "port": _NUMBER}),
 }
+_SHAPE |= {f"/devices/disk/iotune/{name}": (_NUMBER, {}) for name in domain_xml.LIMITS}
 _SHAPE |= {f"/devices/{kind}{path}": row for kind in ("serial", "console") for path, row in _CONSOLE.items()}
 
 

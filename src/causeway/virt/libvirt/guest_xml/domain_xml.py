@@ -26,6 +26,12 @@ _TCG_CACHE_MIB = 64
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
 # The most queues of a tap device in Linux.
 _MOST_QUEUES = 256
+#: what block storage may limit of a disk ("front-end" specs of its quality of service)
+LIMITS = (
+    *(f"{kind}_{unit}_sec" for unit in ("bytes", "iops") for kind in ("total", "read", "write")),
+    *(f"{kind}_{unit}_sec_max" for unit in ("bytes", "iops") for kind in ("total", "read", "write")),
+    "size_iops_sec",
+)
 _BUS_OF_PREFIX = {"vd": "virtio", "sd": "scsi", "hd": "ide"}
 
 
@@ -46,6 +52,8 @@ class GuestDisk:
     bus: str | None = None
     # disk, cdrom or floppy
     device: str = "disk"
+    # Names of `LIMITS` -> bytes or requests a second.
+    limits: dict[str, int] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -271,6 +279,11 @@ def _disk(disk: GuestDisk) -> ET.Element:
     else:
         ET.SubElement(element, "source", {"dev" if disk.is_block else "file": str(disk.source)})
     ET.SubElement(element, "target", dev=disk.target, bus=_bus(disk))
+    if disk.limits:
+        tune = ET.SubElement(element, "iotune")
+        for name in LIMITS:
+            if name in disk.limits:
+                _text(tune, name, disk.limits[name])
     if disk.read_only:
         ET.SubElement(element, "readonly")
     if disk.shareable:

@@ -10,38 +10,31 @@ from typing import Any
 
 from causeway.errors import ClaimRefused
 
-_FIBRE_CHANNEL = Path("/sys/class/fc_host")
-_INITIATOR = Path("/etc/iscsi/initiatorname.iscsi")
-
 
 @dataclass(frozen=True)
 class Need:
-    """``install``: what brings the programs and files."""
+    """``install``: what brings the programs and files. ``files``: patterns, of each of which there must be one."""
 
     install: str
     programs: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
+    files: tuple[str, ...] = ()
 
     def lacks(self) -> list[str]:
         programs = [name for name in self.programs if shutil.which(name) is None]
-        return programs + [str(path) for path in self.files if not path.exists()]
+        return programs + [pattern for pattern in self.files if not any(Path("/").glob(pattern[1:]))]
 
 
-_ISCSI = Need("install open-iscsi", ("iscsiadm",), (_INITIATOR,))
+_ISCSI = Need("install open-iscsi", ("iscsiadm",), ("/etc/iscsi/initiatorname.iscsi",))
 _NVME = Need("install nvme-cli", ("nvme",))
-# By names in lower case. Types that are not here need what os-brick looks for itself.
+# By names in lower case. What is not here os-brick looks for when it is asked for a connector.
 NEEDS = {
     "nfs": Need("install nfs-common", ("mount.nfs",)),
     "iscsi": _ISCSI,
     "iser": _ISCSI,
-    "fibre_channel": Need("the host needs a Fibre Channel adapter and its driver", files=(_FIBRE_CHANNEL,)),
+    "fibre_channel": Need("the host needs a Fibre Channel adapter, and its driver", files=("/sys/class/fc_host/*",)),
     "nvme": _NVME,
     "nvmeof": _NVME,
-    "lightos": Need(
-        "install nvme-cli and LightOS's discovery-client", ("nvme",), (Path("/etc/discovery-client/discovery.d"),)
-    ),
-    "scaleio": Need("install PowerFlex's SDC", files=(Path("/opt/emc/scaleio/openstack/connector.conf"),)),
-    "storpool": Need("install StorPool's client", ("storpool_confget",)),
+    "scaleio": Need("PowerFlex's password is read from it", files=("/opt/emc/scaleio/openstack/connector.conf",)),
     "huaweisdshypervisor": Need(
         "install Huawei's SDS client", (os.environ.get("HUAWEISDSHYPERVISORCLI_PATH") or "/usr/local/bin/sds/sds_cli",)
     ),
@@ -57,7 +50,8 @@ def check(protocol: str, data: dict[str, Any]) -> None:
     kind = protocol.lower()
     if kind in _ELSEWHERE:
         raise ClaimRefused(f"Guests of this hypervisor can't have volumes of the type '{protocol}'.")
-    need = NEEDS.get(kind)
+    # A volume may bring its password along.
+    need = NEEDS.get(kind) if "serverPassword" not in data else None
     lacks = [] if need is None else need.lacks()
     if need is not None and lacks:
         raise ClaimRefused(

@@ -20,7 +20,7 @@ from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.image import QCOW2, RAW
 from causeway.virt.libvirt.bounded import within
-from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk
+from causeway.virt.libvirt.guest_xml.domain_xml import LIMITS, GuestDisk
 from causeway.virt.libvirt.guest_xml.rbd_source import PROTOCOL, RbdSource
 from causeway.virt.libvirt.storage import volume_needs
 from causeway.virt.libvirt.storage.ceph_volumes import CephVolumes
@@ -172,6 +172,7 @@ class Volumes:
             read_only=data.get("access_mode") == "ro",
             bus=volume.disk_bus,
             shareable=volume.multiattach,
+            limits=_limits(data),
         )
 
     def _connector(self, protocol: str) -> Any:
@@ -223,6 +224,15 @@ def _require_no_encryption(data: dict[str, Any]) -> None:
     """The guest would see what is encrypted, and write over it what is not."""
     if data.get("encrypted"):
         raise GuestFailed("The host can't open encrypted volumes: it would have to decrypt them for the guest.")
+
+
+def _limits(data: dict[str, Any]) -> dict[str, int]:
+    """Block storage sends what hypervisors shall limit, and may send specs of other hypervisors."""
+    specs = data.get("qos_specs") or {}
+    try:
+        return {name: int(specs[name]) for name in LIMITS if specs.get(name) is not None}
+    except (TypeError, ValueError) as error:
+        raise GuestFailed("A limit of the volume (qos_specs) is no number.", details=f"{specs!r:.300}") from error
 
 
 def _protocol(connection_info: dict[str, Any]) -> str:
