@@ -19,7 +19,7 @@ from tests.integration.real_services.ceph import Ceph
 from tests.integration.real_services.ceph_services import CEPH, NFS, ON_CEPH, CephServices
 from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.network_journeys import CELLS, ELSEWHERE, NEIGHBOUR, SOURCE
-from tests.integration.real_services.test_guests_kept_running import migrate_live
+from tests.integration.real_services.test_guests_kept_running import migrate_live, steps
 from tests.integration.real_services.test_main_job import volume_is
 from tests.integration.real_services.test_real_guests import ended, is_whole, report
 
@@ -145,6 +145,31 @@ def test_a_guest_boots_from_a_clone_of_its_image_and_moves_with_nothing_copied(
     assert watchers(cloud, root) == 1
     is_whole(cloud, server, root)
 
+    is_rescued(cloud, server)
+    again = report(cloud, server, after_boot=back.boot)
+    assert again.first("vda") == before.first("vda")
+
+
+def is_rescued(cloud: GuestCloud, server: Any) -> None:
+    """And runs from its own disk again."""
+    image = cloud.member.image.create_image(
+        name="rescue",
+        disk_format="qcow2",
+        container_format="bare",
+        filename=str(cloud.guest_image().path),
+        wait=True,
+        hw_rescue_device="disk",
+        hw_rescue_bus="virtio",
+    )
+    body = {"rescue": {"rescue_image_ref": image.id}}
+    answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json=body, microversion="2.87")
+    assert answer.status_code == 200, answer.text
+    ended(cloud, server, "RESCUE")
+    own = disk(cloud, server, "vda")
+    assert (own.get("type"), own.find("boot")) == ("network", None)
+    cloud.admin.compute.unrescue_server(server)
+    ended(cloud, server, "ACTIVE")
+
 
 def test_a_running_guest_sees_that_its_volume_is_larger_and_takes_it_along(cloud: GuestCloud) -> None:
     server, data, _before = with_data(cloud)
@@ -177,7 +202,7 @@ def test_a_server_stays_where_it_is_while_ceph_does_not_answer(cloud: GuestCloud
         cloud.admin.compute.migrate_server(server, host=ELSEWHERE)
         found = ended(cloud, server, "ACTIVE")
         assert found.compute_host == SOURCE
-        assert "Ceph did not open image" in str(migration_fault(cloud, server))
+        assert "Ceph did not open image" in str(steps(cloud, server)["ReserveTarget"].error)
     finally:
         storage(cloud).thaw()
     # It was not even off.
@@ -185,12 +210,6 @@ def test_a_server_stays_where_it_is_while_ceph_does_not_answer(cloud: GuestCloud
     goes_to(cloud, server, ELSEWHERE)
     now = report(cloud, server, after_boot=before.boot)
     assert now.lines("vdb") == before.lines("vdb") + 1
-
-
-def migration_fault(cloud: GuestCloud, server: Any) -> object:
-    """What the journal of the server's last operation says."""
-    path = f"/servers/{server.id}/os-causeway/operations"
-    return cloud.admin.compute.get(path).json()
 
 
 def test_a_guest_that_migrates_gets_the_monitors_of_now(cloud: GuestCloud) -> None:

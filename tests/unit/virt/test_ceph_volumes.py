@@ -87,6 +87,15 @@ def test_a_secret_whose_maker_died_before_it_had_a_value_gets_it(host: CephHost)
     assert host.secrets[SECRET].content == base64.b64decode(KEY)
 
 
+def test_two_accounts_do_not_overwrite_each_others_key(host: CephHost) -> None:
+    host.has_keyring()
+    volumes(host).connect("server", device())
+    other = KEYRING.replace("client.cinder", "client.other").replace(KEY, "AAAA")
+    with pytest.raises(GuestFailed, match="another account of Ceph than other"):
+        volumes(host).connect("server", device(auth_username="other", keyring=other))
+    assert host.secrets[SECRET].content == base64.b64decode(KEY)
+
+
 def test_the_operators_secret_stays_as_it_is(host: CephHost) -> None:
     host.has_secret(is_private=True)
     host.has_keyring(KEYRING.replace(KEY, "AAAA"))

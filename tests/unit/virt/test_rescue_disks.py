@@ -10,6 +10,7 @@ import pytest
 from causeway.errors import NotImplementedHere
 from causeway.model.rescue import RescueImage, of_image, of_record, without
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, domain_xml, target_of_file
+from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource
 from causeway.virt.libvirt.storage import rescue
 
 FOLDER = Path("/instances/server")
@@ -65,6 +66,14 @@ def test_all_disks_stay_in_place() -> None:
         ("disk", "disk.eph0", "vdc", "virtio", None),
         ("disk", "disk.rescue", "vdd", "virtio", "1"),
     ]
+
+
+def test_a_root_disk_in_ceph_stays_in_its_place_and_is_not_booted() -> None:
+    image = RbdSource("volumes/volume-1", CephAccess((Monitor("10.0.0.1", "6789"),)))
+    root = GuestDisk("vda", image, "raw", is_root=True, serial="volume")
+    own, rescued = ET.fromstring(xml_with(arranged([root], device="disk"))).findall("devices/disk")
+    assert (own.get("type"), own.find("boot")) == ("network", None)
+    assert own.find("source/host") is not None and rescued.find("boot") is not None
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,15 @@ def _ensure(hypervisor: Any, secret_uuid: str, user: str, key: str | None) -> st
                 details=f"define the secret, or put the keyring into {CEPH}",
             ) from error
         secret = hypervisor.secretDefineXML(_xml(secret_uuid, user))
-    if str(secret.usageID()).startswith(_OURS):
+    usage = str(secret.usageID())
+    if usage.startswith(_OURS):
+        if usage != _usage(secret_uuid, user):
+            # A secret has one key: it would be overwritten each time. Cinder without rbd_secret_uuid says its Ceph's id.
+            raise GuestFailed(
+                f"libvirt's secret {secret_uuid} has the key of another account of Ceph than {user}: each needs its own secret"
+                " (rbd_secret_uuid in cinder.conf).",
+                details=usage,
+            )
         if key is not None:
             # Whoever defined it may have died before it had its value.
             secret.setValue(base64.b64decode(key))
@@ -96,9 +104,13 @@ def _xml(secret_uuid: str, user: str) -> str:
     secret = ET.Element("secret", ephemeral="no", private="yes")
     ET.SubElement(secret, "uuid").text = secret_uuid
     usage = ET.SubElement(secret, "usage", type="ceph")
-    # libvirt allows a usage only once.
-    ET.SubElement(usage, "name").text = f"{_OURS}{user} {secret_uuid}"
+    ET.SubElement(usage, "name").text = _usage(secret_uuid, user)
     return ET.tostring(secret, encoding="unicode")
+
+
+def _usage(secret_uuid: str, user: str) -> str:
+    """libvirt allows it only once."""
+    return f"{_OURS}{user} {secret_uuid}"
 
 
 def _parsed(keyring: str, user: str) -> str | None:
