@@ -11,6 +11,7 @@ that change nothing are.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import select
 import subprocess
@@ -28,6 +29,8 @@ import msgspec
 from causeway.errors import Misconfigured, StorageUnreachable
 from causeway.virt.libvirt.storage.rbd import protocol
 from causeway.virt.libvirt.storage.rbd.protocol import Access, Refused
+
+LOG = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _WORKER = (sys.executable, "-P", "-W", "ignore", "-m", "causeway.virt.libvirt.storage.rbd.worker")
@@ -177,7 +180,10 @@ class RbdClient:
             answered = worker.read(min(end, time.monotonic() + self._limits.start))
             if answered.failed is not None:
                 raise self._not_reached(answered.failed)
-            self._fsid = msgspec.json.decode(answered.done, type=protocol.Ready).fsid
+            ready = msgspec.json.decode(answered.done, type=protocol.Ready)
+            if self._fsid is None:
+                LOG.info("Pool %s of Ceph %s is reached by Ceph's %s", self.access.pool, ready.fsid, ready.by)
+            self._fsid = ready.fsid
         except _Gone as gone:
             worker.end()
             raise self._unreachable("can't be reached from the host", f"the worker ended: {gone}") from None

@@ -135,6 +135,8 @@ class RbdImages:
             self._fill(path, found, partial)
         except GuestFailed:
             if self._is(partial, made):
+                # Nobody has to wait until it looks abandoned.
+                self._store.remove(partial)
                 raise
         return self._is(partial, made)
 

@@ -50,6 +50,10 @@ class RbdStore:
         access = Access(conf or _CONF, user or _USER, pool, connect_timeout, _REQUEST_TIMEOUT)
         return cls(RbdClient(access, Limits.of(access, disk_timeout)))
 
+    def close(self) -> None:
+        """Ends the workers, and what waits for other hosts. Nothing is asked afterwards."""
+        self.client.close()
+
     @property
     def id(self) -> str:
         return f"rbd:{self.client.fsid}/{self.client.access.pool}"
