@@ -298,6 +298,8 @@ def storage_network(address: str, namespaces: Iterable[str]) -> Iterator[None]:
     """A bridge of this machine with ``address`` (of a /24 that is not used), which the network namespaces reach."""
     prefix, _, own = address.rpartition(".")
     bridge = f"ceph{own}-{prefix.rpartition('.')[2]}"
+    # A test that was killed may have left them.
+    _delete_links(bridge)
     _run("ip", "link", "add", bridge, "type", "bridge")
     try:
         _run("ip", "addr", "add", f"{address}/24", "dev", bridge)
@@ -311,11 +313,13 @@ def storage_network(address: str, namespaces: Iterable[str]) -> Iterator[None]:
             _run("ip", "-n", namespace, "link", "set", "ceph0", "up")
         yield
     finally:
-        names = {path.name for path in Path("/sys/class/net").iterdir()}
-        for port in sorted(name for name in names if name.startswith(f"{bridge}-")):
-            # It goes with its namespace.
-            subprocess.run(["ip", "link", "delete", port], capture_output=True, timeout=_PATIENCE)
-        _run("ip", "link", "delete", bridge)
+        _delete_links(bridge)
+
+
+def _delete_links(bridge: str) -> None:
+    """A bridge and its ports; they may be there or not."""
+    for path in sorted(Path("/sys/class/net").glob(f"{bridge}*"), reverse=True):
+        subprocess.run(["ip", "link", "delete", path.name], capture_output=True, timeout=_PATIENCE)
 
 
 def _text(options: dict[str, str]) -> str:

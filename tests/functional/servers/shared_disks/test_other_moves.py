@@ -1,4 +1,4 @@
-"""Near-live moves, moves between kinds of storage, builds that are undone: what shared storage has of a server is its own host's."""
+"""Near-live moves, and moves between kinds of storage: what shared storage has of a server is its host's."""
 
 from __future__ import annotations
 
