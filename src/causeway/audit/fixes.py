@@ -185,6 +185,12 @@ def _remove_disks(services: AuditServices, *, host: str, uuid: str, stashed: boo
     computes.remove_leftover_disks(admin_context(), host, instance_uuid=uuid, stashed=stashed)
 
 
+def _remove_from_storage(services: AuditServices, *, host: str, name: str) -> None:
+    services.computes(cell_records.cell_of_host(services.api, host)).remove_from_storage(
+        admin_context(), host, name=name
+    )
+
+
 def _remove_file(services: AuditServices, *, host: str, name: str) -> None:
     computes = services.computes(cell_records.cell_of_host(services.api, host))
     computes.remove_leftover_file(admin_context(), host, name=name)
@@ -240,6 +246,7 @@ ACTIONS: dict[str, Action] = {
     "end_event": _end_event,
     "remove_disks": _remove_disks,
     "remove_file": _remove_file,
+    "remove_from_storage": _remove_from_storage,
     "remove_claim": _remove_claim,
     "restore_claim": _restore_claim,
     "attach_ports": _attach_ports,

@@ -17,12 +17,13 @@ from causeway.audit.records import (
     read_records,
 )
 from causeway.audit.services import AuditServices
-from causeway.audit.snapshot import HostState, Record, Snapshot
+from causeway.audit.snapshot import HostState, Record, Snapshot, Storage
 from causeway.clients.network import PortBinding
 from causeway.clients.placement.types import Allocations
 from causeway.context import admin_context
 from causeway.model.audit import HostContents
 from causeway.model.image import ImageMeta
+from causeway.model.shared_disk import StoredDisk
 from causeway.model.states import VmState
 from causeway.store.database import utcnow
 
@@ -46,11 +47,13 @@ def gather(services: AuditServices, *, stale_after: float, bindings_of: Collecti
         volumes = around.later("The volume service", services.volumes.list_all, admin_context())
         images = around.later("The image service", _images_of_servers, services)
         _fill_hosts(snapshot, before.by_cell, contents())
+        storages = around.storages(before.by_cell)
         snapshot.providers = allocations()
         snapshot.allocations = around.allocations(snapshot.providers)
         if snapshot.allocations is not None:
             without = [record for record in _offloaded(before) if record.uuid not in snapshot.allocations]
             snapshot.hidden_consumers = around.hidden_consumers(without)
+        snapshot.storages = storages()
         listed = ports()
         snapshot.ports = None if listed is None else {port["id"]: port for port in listed if _is_servers(port)}
         snapshot.bindings = around.bindings(snapshot.ports or {}, bindings_of)
@@ -122,6 +125,22 @@ class _Around:
                 asked[host] = self.later(f"Host {host}", computes.list_host, admin_context(), host)
         return lambda: {host: answer() for host, answer in asked.items()}
 
+    def storages(self, cells: dict[str, CellRecords]) -> Callable[[], dict[str, Storage]]:
+        """Asks one host of each storage that hosts share. The returned function waits for the answers: storage -> disks."""
+        cell_of = {host: cell_uuid for cell_uuid, cell in cells.items() for host in cell.computes}
+        asked: dict[str, tuple[str, Callable[[], list[StoredDisk] | None]]] = {}
+        for host, state in self._snapshot.hosts.items():
+            storage = state.contents.storage if state.contents is not None else None
+            if storage is not None and storage not in asked:
+                computes = self._services.computes(cell_of[host])
+                asked[storage] = (host, self.later(f"Storage {storage}", computes.list_storage, admin_context(), host))
+
+        def wait() -> dict[str, Storage]:
+            answers = {storage: (host, answer()) for storage, (host, answer) in asked.items()}
+            return {storage: Storage(host, disks) for storage, (host, disks) in answers.items() if disks is not None}
+
+        return wait
+
     def allocations(self, providers: dict[str, str] | None) -> dict[str, Allocations] | None:
         """consumer -> what it holds. None if an answer is missing: it would look as if consumers held nothing."""
         if providers is None:
@@ -189,6 +208,8 @@ def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
     named.update(row.instance_uuid for row in snapshot.drained)
     named.update(str(image.properties.get("instance_uuid") or "") for image in snapshot.images or [])
     named.discard("")
+    for storage in snapshot.storages.values():
+        named.update(storage.by_server())
     for host in snapshot.hosts.values():
         if host.contents is not None:
             named.update(host.contents.guests, host.contents.disks, host.contents.stashed)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+from oslo_utils import uuidutils
 
 from causeway.clients.network import PortBinding
 from causeway.clients.placement.types import Allocations
@@ -25,6 +26,7 @@ from causeway.model.numa import InstanceNUMATopology
 from causeway.model.operations import LIVE_MIGRATION, Operation, present_name
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
+from causeway.model.shared_disk import StoredDisk
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.live_of_0_1_0 import hosts_of, is_of_0_1_0
 from causeway.moves.memory import MoveMemory
@@ -156,6 +158,22 @@ class Impostor:
     owner: str | None
 
 
+@dataclass(frozen=True)
+class Storage:
+    """Storage that hosts share. ``asked``: the host that has listed its disks."""
+
+    asked: str
+    disks: list[StoredDisk]
+
+    def by_server(self) -> dict[str, list[StoredDisk]]:
+        found: dict[str, list[StoredDisk]] = {}
+        for disk in self.disks:
+            uuid, separator, _name = disk.name.partition("_")
+            if separator and uuidutils.is_uuid_like(uuid):
+                found.setdefault(uuid, []).append(disk)
+        return found
+
+
 @dataclass
 class Snapshot:
     """What was read of a cloud at one time. What could not be read is None, and named in ``unreached``."""
@@ -183,6 +201,8 @@ class Snapshot:
     # host -> the id of the drain that closed it
     closed_hosts: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, HostState] = field(default_factory=dict)
+    # storage -> the disks in it, and the host that was asked
+    storages: dict[str, Storage] = field(default_factory=dict)
     impostors: list[Impostor] = field(default_factory=list)
     # provider -> root of its tree
     providers: dict[str, str] | None = None

@@ -22,7 +22,7 @@ from causeway.hardware.firmware import firmware_of
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.drains import How
 from causeway.model.flavor import Flavor
-from causeway.model.host import ATTACHES_PORT_DEVICES, LIVE_MIGRATION_LACKS
+from causeway.model.host import ATTACHES_PORT_DEVICES, LIVE_MIGRATION_LACKS, STORAGE
 from causeway.model.live_obstacles import DETACHED_LIVE, live_obstacle
 from causeway.model.states import TaskState, VmState
 from causeway.moves import reach
@@ -245,11 +245,15 @@ def local_gib(server: Resident, flavor: Flavor) -> int:
     return root + flavor.ephemeral_gb + -(-flavor.swap // _MIB_PER_GIB)
 
 
-def cost(server: Resident, how: How, rate: float, can: dict[str, Any]) -> Cost:
-    """Estimates the cost of a move. ``rate`` in MiB a second; ``can``: capabilities of the hypervisor of the server's host."""
+def cost(server: Resident, how: How, rate: float, can: dict[str, Any], target_can: dict[str, Any]) -> Cost:
+    """Estimates the cost of a move. ``rate`` in MiB a second; ``can``: capabilities of the hypervisor of the server's host.
+
+    ``target_can``: those of its target. Disks in storage that both reach stay where they are.
+    """
     if how is How.EVACUATE:
         return Cost(0, 0.0, _ANYWAY[how], _ANYWAY[how], 0.0)
-    gib = local_gib(server, server.flavor)
+    is_shared = can.get(STORAGE) is not None and can.get(STORAGE) == target_can.get(STORAGE)
+    gib = 0 if is_shared else local_gib(server, server.flavor)
     disks, memory = gib * _MIB_PER_GIB, server.flavor.memory_mb
     mib = float(disks + (memory if how in _WITH_MEMORY else 0))
     runs = server.vm_state not in (*_GO_COLD, VmState.SUSPENDED)

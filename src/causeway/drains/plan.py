@@ -163,6 +163,7 @@ def _set_way(
 ) -> None:
     server, row = tenant.server, planned.rows[tenant.server.uuid]
     can = scoped.capabilities.get(server.host or "", {})
+    target_can = scoped.capabilities.get(place.host, {})
     how = paths.way(
         services.conf,
         server,
@@ -171,7 +172,7 @@ def _set_way(
         crosses=place.cell_uuid != tenant.cell_uuid,
         host_is_dead=server.host in scoped.dead,
         can=can,
-        target_can=scoped.capabilities.get(place.host, {}),
+        target_can=target_can,
     )
     if isinstance(how, Obstacle):
         _block(row, how)
@@ -179,7 +180,7 @@ def _set_way(
     if how is How.RECORDS:
         _set_cell(tenant, place, row)
         return
-    cost = paths.cost(server, how, paths.rate_of(services.conf), can)
+    cost = paths.cost(server, how, paths.rate_of(services.conf), can, target_can)
     row.how, row.target_cell, row.target_host = how, place.cell_name, place.host
     row.seconds, row.pause = round(cost.seconds, 1), round(cost.pause, 1)
     planned.transfers.append(_transfer(row, cost))

@@ -100,3 +100,5 @@ class HostContents:
     # The MAC addresses of the ports that are devices of the host, in each guest whose server holds devices; None: the host is of
     # an earlier release.
     port_devices: dict[str, list[str]] | None = None
+    # Which store its disks are in that other hosts reach, too.
+    storage: str | None = None

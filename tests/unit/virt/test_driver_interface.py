@@ -26,6 +26,7 @@ FREE = {
     "host_hardware",
     "is_rescued",
     "limit_live_migration",
+    "list_storage",
     "list_temporary_files",
     "live_arrival",
     "live_migration_certificates",

@@ -21,6 +21,7 @@ from causeway.audit.checks import (
     owners,
     records,
     states,
+    storage,
     wiring,
 )
 from causeway.audit.snapshot import Snapshot
@@ -64,6 +65,9 @@ CHECKS: tuple[Check, ...] = (
     Check(disks.stashed),
     Check(disks.missing),
     Check(disks.of_rescues),
+    Check(storage.orphaned),
+    Check(storage.owners),
+    Check(storage.put_aside),
     Check(allocations.of_servers, ("allocations",)),
     Check(allocations.of_migrations, ("allocations",)),
     Check(allocations.of_others, ("allocations",)),

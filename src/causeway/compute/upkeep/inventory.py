@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.audit import HostContents, OrphanedFile
+from causeway.model.shared_disk import StoredDisk
 
 # Names of snapshots that a move received, and of incomplete downloads, which are never images in use.
 ORPHANED = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
@@ -18,6 +19,8 @@ ORPHANED = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})
 # What the host has of a server for work that is under way: its disks that are offered to other hosts, read while its guest runs,
 # or assembled here; notes about its departure; its rescue disk; and what the driver makes beside the folders of guests.
 OF_SERVERS = re.compile(r"^([a-z]+)\.part-of-([0-9a-f-]{36})$")
+# A disk of a server in storage that several hosts share.
+OF_STORAGE = re.compile(r"^([0-9a-f-]{36})_disk[a-z0-9.]*$")
 
 
 class InventoryEndpoint:
@@ -28,7 +31,9 @@ class InventoryEndpoint:
 
     def list_host(self, context: RequestContext) -> HostContents:  # noqa: ARG002
         driver = self._host.driver
-        contents = HostContents(guests=driver.list_guests(), claims=self._host.claims.listed())
+        contents = HostContents(
+            guests=driver.list_guests(), claims=self._host.claims.listed(), storage=driver.storage()
+        )
         for uuid, is_stashed in driver.list_disks().items():
             if is_stashed:
                 contents.stashed.append(uuid)
@@ -56,6 +61,17 @@ class InventoryEndpoint:
                     # An operation deleted the file just now.
                     continue
         return contents
+
+    def list_storage(self, context: RequestContext) -> list[StoredDisk]:  # noqa: ARG002
+        return self._host.driver.list_storage()
+
+    def remove_from_storage(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
+        """Raises BadRequest unless it is the name of a server's disk."""
+        match = OF_STORAGE.match(name)
+        if match is None:
+            raise errors.BadRequest(f"{name!r} is not the name of a server's disk in storage.")
+        with self._host.lock(match[1]):
+            self._host.driver.remove_from_storage(name)
 
     def remove_leftover_file(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
         """Deletes one of ``leftover_files``, or a rescue disk that no guest has, if it exists.

@@ -38,6 +38,8 @@ from causeway.store.cell import block_devices, hosts, instances
 HOST_CHECK = "HostCheck"
 # The name of the check that says how the guest's memory would come to a host of another cell.
 MEMORY = "memory"
+# The name of the check that says whether the disks are in storage that both hosts share.
+DISKS = "disks"
 _WITH_MEMORY = (VmState.ACTIVE, VmState.PAUSED)
 # Hosts that are asked at the same time.
 THREADS = 5
@@ -104,6 +106,8 @@ class CandidatesEndpoint:
             self._memory_checks(context, instance, devices, cell.uuid, source_can) if flavor is None else None
         )
         self._check(context, with_new_flavor, devices, found, check_memory)
+        if contents.disk_gb and memory.source_storage is not None:
+            self._check_storage(found, memory.source_storage)
         follow_checks(explanation, found)
         return MoveCandidates(
             server=instance_uuid,
@@ -175,6 +179,20 @@ class CandidatesEndpoint:
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="explain") as pool:
             list(pool.map(ask, asked))
+
+    def _check_storage(self, found: list[MoveCandidate], storage: str) -> None:
+        """Notes which of the hosts that were asked keep disks where the server's host does."""
+        for candidate in found:
+            if not candidate.checked:
+                continue
+            database = self._services.cells.database(candidate.cell_uuid)
+            node = next(iter(hosts.list_nodes(database, host=candidate.host)), None)
+            there = node.capabilities.get(STORAGE) if node is not None else None
+            if there == storage:
+                message = f"none of their bytes would move: both hosts keep them in {storage}"
+            else:
+                message = f"all of their bytes would move: out of {storage}" + (f" into {there}" if there else "")
+            candidate.checks.append(PreCheck(DISKS, True, message))
 
     def _memory_checks(
         self,

@@ -34,7 +34,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
 from causeway.model.outcomes import CopiedVolume, DiskOffer, GuestOutcome, Snapshot, SourceOutcome, UploadedDisk
 from causeway.model.pci import InstancePCIRequest, PciDevice
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.model.states import PowerState
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.compute.live_calls import GuestPresence, LiveCheck, LiveOutcome
@@ -389,6 +389,7 @@ HARMLESS: dict[Any, str] = {
     PowerState: "the state of the server's own guest",
     dict[str, str]: "images that the host has cached, shown to administrators",
     list[PreCheck]: "sentences for whoever asks where a server can go",
+    list[StoredDisk]: "shown to administrators; what a fix deletes is a disk of a server that was deleted",
     list[str]: "orders that the host has carried out; ids of other hosts' orders change nothing",
     str: "the text on the guest's console",
 }

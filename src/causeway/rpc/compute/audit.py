@@ -5,6 +5,8 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.audit import HostContents
 from causeway.model.instance import Instance
+from causeway.model.shared_disk import StoredDisk
+from causeway.rpc.compute.of_shared_disks import shares_no_disks
 from causeway.rpc.declare import Client, call
 
 
@@ -14,6 +16,14 @@ class AuditCalls(Client):
     @call(since="1.14")
     def list_host(self, context: RequestContext, host: str) -> HostContents:
         """Returns everything that is on a host."""
+
+    @call(since="1.18", monitor=True, too_old=shares_no_disks)
+    def list_storage(self, context: RequestContext, host: str) -> list[StoredDisk]:
+        """Returns all disks in the store that the host shares with others."""
+
+    @call(since="1.18", monitor=True, too_old=shares_no_disks)
+    def remove_from_storage(self, context: RequestContext, host: str, *, name: str) -> None:
+        """Deletes a disk in the store that belongs to no server any more. Raises GuestFailed if somebody has it open."""
 
     @call(since="1.14")
     def remove_leftover_claim(

@@ -6,7 +6,8 @@ it; a driver leaves that to `causeway.virt.shared_disks.ownership`.
 
 from __future__ import annotations
 
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import SharedDisk, StoredDisk
+from causeway.virt.driver.support import unsupported
 
 
 class SharedDiskMethods:
@@ -26,6 +27,14 @@ class SharedDiskMethods:
     def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:  # noqa: ARG002
         """Whether this host really sees these disks of a guest of another host. Changes nothing."""
         return False
+
+    def list_storage(self) -> list[StoredDisk]:
+        """All disks in the store, of all hosts."""
+        return []
+
+    def remove_from_storage(self, name: str) -> None:  # noqa: ARG002
+        """Deletes a disk that belongs to no server any more. Raises `GuestFailed` if somebody has it open."""
+        raise unsupported("keep disks in storage that several hosts share")
 
     def settle_disks(self, uuid: str) -> None:
         """Makes the shared disks of a guest that arrived live, or was evacuated, this host's for good. May be repeated."""

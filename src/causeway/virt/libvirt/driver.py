@@ -8,6 +8,7 @@ The domain of a guest has the server's uuid and is found by it, whatever its nam
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -22,7 +23,7 @@ from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.model.states import PowerState
 from causeway.virt import folder_owner
 from causeway.virt.driver import (
@@ -176,12 +177,19 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
                 hostname=self._hostname,
                 virt_type=self._virt_type,
                 instances_dir=self._instances_dir,
-                limits=self._limits,
+                limits=self._limits_of_storage(),
                 host_ip=self._host_ip,
                 capabilities=self._capabilities,
             ),
             again=True,
         )
+
+    def _limits_of_storage(self) -> host.HostLimits:
+        """The host's limits. The disk space of a pool is the pool's, not that of a file system of the host."""
+        if self._store is None or self._limits.local_gb is not None:
+            return self._limits
+        _used, total = self._store.used_and_total()
+        return dataclasses.replace(self._limits, local_gb=total // 2**30)
 
     def host_hardware(self) -> HostHardware:
         return self._connection.call("describe its hardware", hardware.host_hardware, again=True)
@@ -403,6 +411,12 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:
         return self._disks.reaches(offered)
+
+    def list_storage(self) -> list[StoredDisk]:
+        return self._disks.list_storage()
+
+    def remove_from_storage(self, name: str) -> None:
+        self._disks.remove_from_storage(name)
 
     def settle_disks(self, uuid: str) -> None:
         self._disks.settle(uuid)

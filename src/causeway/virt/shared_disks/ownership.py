@@ -281,6 +281,16 @@ class SharedDisks:
             if owner.host == _NOBODY or owner == Owner(self.host, held.epoch):
                 self.store.remove(held.name)
 
+    def listed(self) -> list[StoredDisk]:
+        """All disks in the store, also those that were never finished."""
+        found = (self.store.find(name) for name in self.store.names())
+        return [stored for stored in found if stored is not None]
+
+    def remove(self, stored_name: str) -> None:
+        """Deletes a disk that belongs to no server any more. Raises `GuestFailed` if somebody has it open."""
+        self._require_unused(stored_name)
+        self.store.remove(stored_name)
+
     def require_owned(self, folder: Path) -> None:
         """Raises `GuestFailed` unless all disks of the guest are this host's, and nobody has them open. Before each start."""
         for held in self.held(folder).values():

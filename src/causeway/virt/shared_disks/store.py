@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from causeway.model.shared_disk import StoredDisk
 
-@dataclass(frozen=True)
-class StoredDisk:
-    """A disk as the store describes it. ``size``: bytes that its guest sees. ``owner``: see `ownership.Owner`; None: not set."""
-
-    name: str
-    size: int
-    owner: str | None = None
-    snapshots: tuple[str, ...] = ()
+__all__ = ["SharedStore", "StoredDisk"]
 
 
 class SharedStore(Protocol):

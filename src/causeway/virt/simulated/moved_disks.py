@@ -11,7 +11,7 @@ from pathlib import Path
 from causeway import durable
 from causeway.errors import GuestFailed, WarmCopyImpossible
 from causeway.model.instance import Instance
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import agent, disk, firmware, rounds
@@ -124,6 +124,15 @@ class MovedDisksDriver(SimulatedBase, ABC):
     def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:
         shared = self.files.shared
         return shared is not None and all(shared.reaches(each) for each in offered.values())
+
+    def list_storage(self) -> list[StoredDisk]:
+        return self.files.shared.listed() if self.files.shared is not None else []
+
+    def remove_from_storage(self, name: str) -> None:
+        if self.files.shared is None:
+            super().remove_from_storage(name)
+        else:
+            self.files.shared.remove(name)
 
     def settle_disks(self, uuid: str) -> None:
         if self.files.shared is not None:

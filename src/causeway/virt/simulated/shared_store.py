@@ -38,7 +38,13 @@ def open_store(folder: Path, hostname: str, hosts_dir: Path) -> FolderStore:
             durable.make_folder(folder / disk.FENCED)
             durable.write(folder / disk.FENCED / f"{uuid}@{host}", "")
 
-    return FolderStore(folder, lambda path: disk.load(path).header.size, users_of, fence)
+    return FolderStore(folder, _size_of, users_of, fence)
+
+
+def _size_of(path: Path) -> int:
+    """Of a disk that is damaged, nothing: who uses it finds that out."""
+    found = disk.decode(path.read_bytes())
+    return 0 if found is None else found.header.size
 
 
 class DiskMaker:

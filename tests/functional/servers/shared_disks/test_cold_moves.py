@@ -113,3 +113,15 @@ def test_the_guest_does_not_start_where_its_disk_is_not_its_own(cloud: SharedClo
     cloud.member.compute.reboot_server(server.id, "HARD")
     cloud.wait(server, "ACTIVE")
     assert "written on vda" in cloud.read(server)
+
+
+def test_explain_says_that_no_byte_would_move(cloud: SharedCloud) -> None:
+    server = cloud.with_disks()
+    answer = cloud.admin.compute.get(
+        f"/os-causeway/servers/{server.id}/move-candidates", params={"flavor": cloud.larger(2)}
+    )
+    found = {each["host"]: each for each in answer.json()["move_candidates"]["candidates"] if each["checked"]}
+    assert found
+    for candidate in found.values():
+        (check,) = [each for each in candidate["checks"] if each["name"] == "disks"]
+        assert check["message"] == f"none of their bytes would move: both hosts keep them in {cloud.store.id}"

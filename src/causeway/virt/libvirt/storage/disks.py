@@ -26,7 +26,7 @@ from typing import Any
 from causeway import durable
 from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.model.image import QCOW2
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.virt import image_formats
 from causeway.virt.driver import (
     RESCUE_DISK,
@@ -38,6 +38,7 @@ from causeway.virt.driver import (
     LocalDisk,
     RootDisk,
 )
+from causeway.virt.driver.support import unsupported
 from causeway.virt.libvirt.guest_xml.rbd_source import RbdSource
 from causeway.virt.libvirt.storage import blank_disks, qemu_img
 from causeway.virt.libvirt.storage.folders import InstanceFolders
@@ -240,6 +241,12 @@ class InstanceDisks(InstanceFolders):
 
     def reaches(self, offered: dict[str, SharedDisk]) -> bool:  # noqa: ARG002
         return False
+
+    def list_storage(self) -> list[StoredDisk]:
+        return []
+
+    def remove_from_storage(self, name: str) -> None:
+        raise unsupported(f"delete {name}: they keep no disks in storage that several hosts share")
 
     def await_guest(self, uuid: str, offered: dict[str, SharedDisk]) -> None:  # noqa: ARG002
         """Makes the disks of a guest that is arriving live reachable. They stay its source's until `settle`."""

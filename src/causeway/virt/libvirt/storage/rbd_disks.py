@@ -22,7 +22,7 @@ from uuid import uuid4
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.image import QCOW2, RAW
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.virt.driver import ROOT_DISK, DiskExport, ExpectedDisk, LocalDisk, RootDisk
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
@@ -233,6 +233,12 @@ class RbdDisks(InstanceDisks):
 
     def reaches(self, offered: dict[str, SharedDisk]) -> bool:
         return all(self._shared.reaches(each) for each in offered.values())
+
+    def list_storage(self) -> list[StoredDisk]:
+        return self._shared.listed()
+
+    def remove_from_storage(self, name: str) -> None:
+        self._shared.remove(name)
 
     def await_guest(self, uuid: str, offered: dict[str, SharedDisk]) -> None:
         for name, each in offered.items():
