@@ -49,12 +49,14 @@ DRIVER_METHODS = (
     "prepare_rescue",
     "reboot",
     "restore_stashed_disks",
+    "settle_disks",
     "resume_woken",
     "save_memory",
     "snapshot_volume",
     "spawn",
     "stash_disks",
     "switch_volume",
+    "take_over_disks",
     "wake",
 )
 

@@ -160,3 +160,49 @@ def test_a_server_is_rebuilt_and_rescued(cloud: CephCloud) -> None:
     cloud.wait(server, "ACTIVE")
     assert cloud.said(server, after_boot=1).first("vda") == anew.first("vda")
     assert sorted(cloud.images(server)) == [f"{server.id}_disk", f"{server.id}_disk.eph0", f"{server.id}_disk.swap"]
+
+
+def test_a_server_whose_guest_was_killed_is_deleted_at_once(cloud: CephCloud) -> None:
+    """A client that was killed is seen for half a minute: nothing can be deleted meanwhile, and nothing is left in the end."""
+    server = booted(cloud)
+    cloud.said(server)
+    os.kill(cloud.qemu(server, cloud.host_of(server)), signal.SIGKILL)
+    cloud.member.compute.delete_server(server.id)
+    cloud.member.compute.wait_for_delete(server, wait=180)
+    cloud.settle()
+    assert cloud.images(server) == {}
+
+
+@pytest.mark.parametrize("what", ["storage", "monitor"])
+def test_a_resize_waits_while_ceph_does_not_answer(cloud: CephCloud, what: str) -> None:
+    server = booted(cloud)
+    before = cloud.said(server)
+    cloud.member.compute.stop_server(server.id)
+    cloud.wait(server, "SHUTOFF")
+    larger = cloud.flavor("ceph.waits", gen=2, ram=160, disk=2, ephemeral=1, swap=64)
+    if what == "storage":
+        cloud.ceph.freeze()
+    else:
+        cloud.ceph.kill_monitor()
+    try:
+        cloud.member.compute.resize_server(server.id, larger)
+        until(
+            lambda: [move.error for move in cloud.moves(server)],
+            lambda seen: seen[-1] is not None and seen[-1]["code"] in ("storage_unreachable", "rpc_timeout"),
+            "the move to wait for Ceph",
+            200,
+        )
+        assert cloud.show(server).task_state is not None
+    finally:
+        if what == "storage":
+            cloud.ceph.thaw()
+        else:
+            cloud.ceph.start_monitor()
+    until(lambda: cloud.show(server).status, lambda seen: seen != "RESIZE", "the resize to continue", 300)
+    cloud.wait(server, "VERIFY_RESIZE")
+    cloud.confirmed(server)
+    cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    now = cloud.said(server, after_boot=before.boot)
+    assert (now.first("vda"), now.lines("vda")) == (before.first("vda"), before.lines("vda") + 1)
+    assert cloud.audit().is_clean

@@ -25,6 +25,7 @@ from causeway.model.outcomes import (
     UploadedDisk,
 )
 from causeway.model.pci import InstancePCIRequest, PciDevice
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 from causeway.model.warm import CopiedDisk, CopyRound, RoundReceived
 from causeway.rpc.compute import ComputeClient, answers
@@ -248,3 +249,30 @@ def test_a_host_can_not_say_that_another_one_connected_a_volume() -> None:
     said = volume(connection_info={"data": 1, answers.CONNECTED_HOST: "host2"})
     outcome = believed("connect_volume", {"instance": instance(), "block_device": volume()}, said)
     assert outcome.connection_info == {"data": 1, answers.CONNECTED_HOST: HOST}
+
+
+SHARED = SharedDisk("rbd:fsid/pool", f"{SERVER}_disk", f"{HOST} 3")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"disk": dataclasses.replace(SHARED, name=f"{OTHER}_disk")},
+        {"disk": dataclasses.replace(SHARED, name=f"{SERVER}_disk.eph0")},
+        {"disk": dataclasses.replace(SHARED, owner="host2 3")},
+        {"../disk": SHARED},
+    ],
+    ids=["another server's", "another disk", "another host's", "no disk"],
+)
+def test_a_host_hands_over_only_its_own_disks_in_shared_storage(said: dict[str, SharedDisk]) -> None:
+    """The target would take them over."""
+    assert answers.check(HOST, "shared_disks", order(), dict[str, SharedDisk], {"disk": SHARED}) == {"disk": SHARED}
+    with pytest.raises(errors.AnswerRefused):
+        answers.check(HOST, "shared_disks", order(), dict[str, SharedDisk], said)
+    with pytest.raises(errors.AnswerRefused):
+        answers.check(
+            HOST, "save_guest_at_source", order(), SourceOutcome, SourceOutcome(PowerState.PAUSED, shared=said)
+        )
+    live = LiveSource("QEMU", 1, [LiveDisk(name, 1, shared=disk) for name, disk in said.items()])
+    with pytest.raises(errors.AnswerRefused):
+        answers.check(HOST, "check_can_live_migrate_source", order(), LiveSource, live)
