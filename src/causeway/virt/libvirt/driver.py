@@ -65,7 +65,7 @@ from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
-from causeway.virt.libvirt.storage.rbd_pool import CephPool, access_of, open_store
+from causeway.virt.libvirt.storage.rbd_pool import CephPool, PoolSize, access_of, open_store
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
 from causeway.virt.undo import undone_on_failure
 
@@ -123,6 +123,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         secrets = CephSecrets(self._connection)
         self._disks = InstanceDisks(instances_dir, disk_timeout)
         self._store = open_store(pool, disk_timeout) if pool is not None else None
+        self._pool_size = PoolSize(self._store) if self._store is not None else None
         if pool is not None and (store := self._store) is not None:
             self._disks = RbdDisks(
                 instances_dir, disk_timeout, store, hostname, lambda: access_of(pool, store, secrets)
@@ -186,10 +187,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def _limits_of_storage(self) -> host.HostLimits:
         """The host's limits. The disk space of a pool is the pool's, not that of a file system of the host."""
-        if self._store is None or self._limits.local_gb is not None:
+        if self._pool_size is None:
             return self._limits
-        _used, total = self._store.used_and_total()
-        return dataclasses.replace(self._limits, local_gb=total // 2**30)
+        return dataclasses.replace(self._limits, local_gb=self._pool_size.gib())
 
     def host_hardware(self) -> HostHardware:
         return self._connection.call("describe its hardware", hardware.host_hardware, again=True)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import configparser
+import logging
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from oslo_config import cfg
 
-from causeway.errors import GuestFailed
+from causeway.errors import CausewayError, GuestFailed
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor
 from causeway.virt.libvirt.storage.ceph_secrets import CEPH, CephSecrets
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
 
+LOG = logging.getLogger(__name__)
+
 _CLUSTER = "ceph"
+_ASK_EVERY = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,42 @@ def open_store(pool: CephPool, disk_timeout: float) -> RbdStore:
     return RbdStore.at(
         pool.pool, conf=pool.conf, user=pool.user, connect_timeout=pool.connect_timeout, disk_timeout=disk_timeout
     )
+
+
+class PoolSize:
+    """How large the pool is, as the host reports it: what Ceph said last, so that no report waits for Ceph."""
+
+    def __init__(self, store: RbdStore) -> None:
+        self._store = store
+        self._asking = threading.Lock()
+        self._gib: int | None = None
+        self._asked_at = 0.0
+
+    def gib(self) -> int:
+        """Asks Ceph beside the caller, from time to time; the first time the caller waits.
+
+        Raises `StorageUnreachable` if Ceph has never answered: without its storage a host makes no guests.
+        """
+        if self._gib is None:
+            self._ask()
+        elif time.monotonic() - self._asked_at > _ASK_EVERY and self._asking.acquire(blocking=False):
+            threading.Thread(target=self._ask_again, daemon=True, name="size of the pool").start()
+        return self._gib or 0
+
+    def _ask(self) -> None:
+        _used, total = self._store.used_and_total()
+        self._gib, self._asked_at = total >> 30, time.monotonic()
+
+    def _ask_again(self) -> None:
+        try:
+            self._ask()
+        except CausewayError as failure:
+            LOG.warning(
+                "Ceph did not say how large pool %s is: %s %s", self._store.id, failure.message, failure.details
+            )
+            self._asked_at = time.monotonic()
+        finally:
+            self._asking.release()
 
 
 def access_of(pool: CephPool, store: RbdStore, secrets: CephSecrets) -> CephAccess:
