@@ -141,6 +141,22 @@ def test_a_worker_that_was_killed_while_it_had_nothing_to_do_is_replaced(site: S
     assert site.asked == ["Names ", "Grow disk"]
 
 
+def test_after_a_fence_only_workers_that_know_of_it_are_used(site: Site) -> None:
+    """Another one's map of the cluster may be older: what it writes would not keep the fenced guest from writing after it."""
+    before = workers()
+    client = site.ready(LONG)
+    with client._worker(time.monotonic() + 30) as busy:
+        with client._worker(time.monotonic() + 30) as idle:
+            client.ask(protocol.Names(), list[str])
+            idle.usable = True
+        assert len(workers() - before) == 3
+        client.ask(protocol.Blocklist(["192.0.2.1:0/1"], 60), None)
+        busy.usable = True
+    (left,) = workers() - before
+    client.ask(protocol.RollBack("disk", "label"), None)
+    assert workers() - before == {left}
+
+
 def test_a_refusal_is_no_reason_for_another_worker(site: Site) -> None:
     client = site.ready(LONG)
     before = workers()

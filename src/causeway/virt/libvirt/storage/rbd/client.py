@@ -83,6 +83,8 @@ class RbdClient:
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
         self._fsid: str | None = None
+        #: how often somebody was locked out. A worker that has not seen it may let them write a little longer.
+        self._fences = 0
         #: set when the compute stops: nobody waits for others any more
         self.stopping = threading.Event()
 
@@ -116,6 +118,8 @@ class RbdClient:
                         raise self._unreachable("did not answer in time", "the worker was killed", call) from None
                     failed = answered.failed
                     worker.usable = failed is None or failed.number not in _LOST
+                    if isinstance(call, protocol.Blocklist):
+                        self._seen_by(worker)
                     if failed is None:
                         return msgspec.json.decode(answered.done, type=answer)
                     if failed.number == _BLOCKLISTED and not last:
@@ -160,11 +164,21 @@ class RbdClient:
             kept = False
             if worker.usable:
                 with self._lock:
-                    kept = len(self._idle) < _IDLE and not self.stopping.is_set()
+                    is_current = worker.fences == self._fences
+                    kept = is_current and len(self._idle) < _IDLE and not self.stopping.is_set()
                     if kept:
                         self._idle.append(worker)
             if not kept:
                 worker.end()
+
+    def _seen_by(self, worker: _Worker) -> None:
+        """Has only this worker, and new ones, do what follows: they have the cluster's map of now."""
+        with self._lock:
+            self._fences += 1
+            worker.fences = self._fences
+            idle, self._idle = self._idle, []
+        for each in idle:
+            each.end()
 
     def _idle_worker(self) -> _Worker | None:
         while True:
@@ -175,7 +189,7 @@ class RbdClient:
             worker.end()
 
     def _started(self, end: float) -> _Worker:
-        worker = _Worker(self._command)
+        worker = _Worker(self._command, self._fences)
         try:
             answered = worker.read(min(end, time.monotonic() + self._limits.start))
             if answered.failed is not None:
@@ -213,10 +227,11 @@ class RbdClient:
 
 
 class _Worker:
-    """A worker's process. ``usable``: whether it may get another call."""
+    """A worker's process. ``usable``: whether it may get another call. ``fences``: how many of the client's it knows of."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], fences: int) -> None:
         self.usable = False
+        self.fences = fences
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._left = b""
         try:
