@@ -216,9 +216,9 @@ def test_hosts_that_import_an_image_at_once_import_it_once(
     file, content = _image(tmp_path, "qcow2")
     real, imported = qemu_img.to_network, []
 
-    def counted(*words: Any) -> None:
+    def counted(*words: Any, **options: Any) -> None:
         imported.append(words)
-        real(*words)
+        real(*words, **options)
 
     monkeypatch.setattr(qemu_img, "to_network", counted)
     hosts = [RbdImages(bound.host(), 120) for _ in range(3)]
@@ -512,7 +512,9 @@ def test_an_import_that_fails_leaves_nothing_that_others_wait_for(
     file, _content = _image(tmp_path, "qcow2")
     real = qemu_img.to_network
     # The file is gone before it is read.
-    monkeypatch.setattr(qemu_img, "to_network", lambda path, *words: real(path.with_name("none"), *words))
+    monkeypatch.setattr(
+        qemu_img, "to_network", lambda path, *words, **options: real(path.with_name("none"), *words, **options)
+    )
     with pytest.raises(errors.GuestFailed, match="'qemu-img' failed"):
         RbdImages(bound.store, 60).import_base(IMAGE, file, "qcow2")
     assert bound.run("rbd", "ls", POOL) == ""
@@ -524,9 +526,9 @@ def test_an_import_into_storage_that_freezes_fails_as_unreachable(
     file, _content = _image(tmp_path, "qcow2")
     real = qemu_img.to_network
 
-    def frozen(*words: Any) -> None:
+    def frozen(*words: Any, **options: Any) -> None:
         bound.ceph.freeze()
-        real(*words)
+        real(*words, **options)
 
     monkeypatch.setattr(qemu_img, "to_network", frozen)
     try:
