@@ -42,6 +42,7 @@
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
         ├── Interrupted               500  interrupted            (the process that worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
+        │   └── DiskInUse             500  disk_in_use            (in storage that several hosts share)
         ├── GuestRefused              500  guest_refused          (what another host sent of a guest is not accepted)
         ├── GuestStayed               500  guest_stayed           (a live migration failed: the guest is where it was)
         ├── GuestUnclear              500  guest_unclear          (which host owns a guest is unknown now; it is waited for)
@@ -411,6 +412,12 @@ class GuestFailed(OperationFailed):
 
     code = "guest_failed"
     passing, few_tries = True, True
+
+
+class DiskInUse(GuestFailed):
+    """Somebody has a disk in shared storage open. A guest that was killed is seen for half a minute."""
+
+    code = "disk_in_use"
 
 
 class GuestRefused(OperationFailed):

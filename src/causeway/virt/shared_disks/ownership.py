@@ -32,7 +32,7 @@ from pathlib import Path
 import msgspec
 
 from causeway import durable
-from causeway.errors import DiskTransferFailed, GuestFailed
+from causeway.errors import DiskInUse, DiskTransferFailed, GuestFailed
 from causeway.model.shared_disk import SharedDisk
 from causeway.virt.shared_disks.store import SharedStore, StoredDisk
 
@@ -342,7 +342,7 @@ class SharedDisks:
 
     def _require_unused(self, stored_name: str) -> None:
         if users := self.store.users(stored_name):
-            raise GuestFailed(
+            raise DiskInUse(
                 f"Disk {stored_name} is in use: a guest with it may still run elsewhere, and is not started twice.",
                 details=f"it is open for {', '.join(users)}",
             )

@@ -20,7 +20,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from causeway import durable
-from causeway.errors import GuestFailed
+from causeway.errors import DiskInUse, GuestFailed
 from causeway.model.image import QCOW2, RAW
 from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.virt.driver import ROOT_DISK, DiskExport, ExpectedDisk, LocalDisk, RootDisk
@@ -144,8 +144,8 @@ class RbdDisks(InstanceDisks):
         while True:
             try:
                 act()
-            except GuestFailed as failure:
-                if "in use" not in failure.message or time.monotonic() >= end:
+            except DiskInUse:
+                if time.monotonic() >= end:
                     raise
                 if self._store.client.stopping.wait(_LOOK_EVERY):
                     raise

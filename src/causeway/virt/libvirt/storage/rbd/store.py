@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from causeway.errors import GuestFailed, Misconfigured, StorageUnreachable
+from causeway.errors import DiskInUse, GuestFailed, Misconfigured, StorageUnreachable
 from causeway.virt.libvirt.storage.rbd import protocol
 from causeway.virt.libvirt.storage.rbd.client import Limits, RbdClient
 from causeway.virt.libvirt.storage.rbd.protocol import Access, Image, Parent, Refused
@@ -245,7 +245,7 @@ class RbdStore:
                 raise GuestFailed(f"Disk {name} exists already in shared storage.", details=details) from None
             case errno.EBUSY | errno.EROFS:
                 # EROFS: somebody who has it open does not release its lock.
-                raise GuestFailed(f"Disk {name} is in use.", details=details) from None
+                raise DiskInUse(f"Disk {name} is in use.", details=details) from None
             case errno.ENOSPC | errno.EDQUOT:
                 raise GuestFailed("Shared storage is full.", details=details) from None
             case errno.EACCES | errno.EPERM:
