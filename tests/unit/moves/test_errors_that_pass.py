@@ -23,7 +23,14 @@ WAITED_FOR = {
     "service_failed",
     "storage_unreachable",
 }
-TRIED_A_FEW_TIMES = {"internal_error", "query_failed", "no_such_method", "unexpected_failure", "guest_failed"}
+TRIED_A_FEW_TIMES = {
+    "internal_error",
+    "query_failed",
+    "no_such_method",
+    "unexpected_failure",
+    "guest_failed",
+    "disk_in_use",
+}
 
 
 def codes() -> dict[str, type[errors.CausewayError]]:
