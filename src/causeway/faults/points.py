@@ -84,7 +84,6 @@ _WITHOUT_DRIVER = {
     "discard_copies",
     "prep_snapshot_based_resize_at_dest",
     "check_can_live_migrate_destination",
-    "post_live_migration_at_destination",
     "send_part",
 }
 # Orders that clean up when their outcome was recorded.
