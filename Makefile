@@ -59,10 +59,13 @@ clients: install ## other people's software on a cloud of `causeway up` each: fu
 	@$(if $(findstring --beside,$(CLIENTS)),scripts/install-services.sh)
 	@$(BIN)/python -W ignore -m tests.integration.clients $(CLIENTS)
 
-demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep"); TARGET=integration: beside the real services, with NETWORK=ovn on OVN
+demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep"); TARGET=integration: beside the real services, with NETWORK=ovn on OVN; STORAGE=ceph: disks in a Ceph that it installs, ceph-per-cell: in one of each cell
 ifeq ($(TARGET),integration)
 	@scripts/install-services.sh
 	@$(BIN)/python -m tests.integration.real_services.demo $(if $(NETWORK),--network $(NETWORK))
+else ifneq ($(STORAGE),)
+	@scripts/install-ceph.sh
+	@$(BIN)/python -W ignore -m tests.integration.real_services.ceph_demo --storage $(STORAGE)
 else
 	@$(BIN)/python -m causeway.cli.demo $(DEMO)
 endif

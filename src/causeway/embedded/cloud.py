@@ -6,7 +6,7 @@ import hashlib
 import logging
 import socket
 import uuid as uuids
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,7 @@ from causeway.without_effect import without_effect
 
 if TYPE_CHECKING:
     from causeway.console_proxy.server import ConsoleProxy
+    from causeway.virt.libvirt.storage.rbd_pool import CephPool
 
 LOG = logging.getLogger(__name__)
 
@@ -80,13 +81,18 @@ class EmbeddedCloud:
         log_file: Path | None = None,
         database_url: Callable[[str], str] | None = None,
         on_progress: Callable[[str], None] = lambda _what: None,
+        pools: Mapping[str, CephPool] | None = None,
     ) -> None:
-        """``on_progress`` is called with the name of each thing before `start` starts it."""
+        """``on_progress`` is called with the name of each thing before `start` starts it.
+
+        ``pools``: see `LibvirtHosts`.
+        """
         self.state = StateDir(state_dir.resolve())
         self.hosts_by_cell = [
             [f"cell{cell}-host{host}" for host in range(1, hosts_per_cell + 1)] for cell in range(1, cells + 1)
         ]
         self._on_progress = on_progress
+        self._pools = pools or {}
         self._port = port
         self._console_port = console_port
         self._driver = driver
@@ -319,7 +325,7 @@ class EmbeddedCloud:
         )
         if self._driver == "libvirt":
             guests = partial(guests_of, self._metadata, self.around.network, self.conf)
-            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf, guests)
+            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf, guests, self._pools)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}

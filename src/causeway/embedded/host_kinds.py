@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from causeway.virt.simulated.host_files import has_port
 
 if TYPE_CHECKING:
     from causeway.devcloud import Devcloud
+    from causeway.virt.libvirt.storage.rbd_pool import CephPool
 
 LOG = logging.getLogger(__name__)
 
@@ -90,15 +91,24 @@ class LibvirtHosts(Hosts):
     """A libvirtd for each host, in its own namespaces, and networks with DHCP, as devcloud has them."""
 
     def __init__(
-        self, state: StateDir, devcloud: Devcloud, conf: cfg.ConfigOpts, metadata: Callable[[str], WsgiApp]
+        self,
+        state: StateDir,
+        devcloud: Devcloud,
+        conf: cfg.ConfigOpts,
+        metadata: Callable[[str], WsgiApp],
+        pools: Mapping[str, CephPool],
     ) -> None:
-        """``metadata``: given a network's id, returns the application that answers its guests at 169.254.169.254."""
+        """``metadata``: given a network's id, returns the application that answers its guests at 169.254.169.254.
+
+        ``pools``: host -> the pool of Ceph that has its disks; other hosts have what the options say.
+        """
         from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
         from causeway.virt.lab.metadata_listener import MetadataListeners
 
         self._state = state
         self._devcloud = devcloud
         self._conf = conf
+        self._pools = pools
         self._lab = Lab(state.lab)
         self._listeners = MetadataListeners(metadata)
         self._endpoints: dict[str, LibvirtEndpoint] = {}
@@ -117,7 +127,7 @@ class LibvirtHosts(Hosts):
             virt_type=self._conf.libvirt.virt_type,
             screens=self._conf.vnc.enabled,
             serial_consoles=self._conf.serial_console.enabled,
-            pool=rbd_pool.from_options(self._conf),
+            pool=self._pools.get(name) or rbd_pool.from_options(self._conf),
         )
 
     def demo_image(self) -> tuple[Path, str]:

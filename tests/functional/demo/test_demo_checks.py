@@ -10,9 +10,10 @@ from rich.console import Console
 
 from causeway.cli.demo.chapter import Journey, Traveller
 from causeway.cli.demo.cloud import DemoCloud
-from causeway.cli.demo.evidence import Traces
+from causeway.cli.demo.evidence import Counted, Traces
 from causeway.cli.demo.guest import last_report
 from causeway.cli.demo.screen import Screen
+from causeway.cli.demo.shared_disks import DiskMove, disk_moves
 from causeway.cli.demo.ticks import Tick, last_tick
 from causeway.cli.demo.timeline import seen_from_outside
 from causeway.embedded.settings import StateDir
@@ -167,6 +168,41 @@ def test_the_table_has_each_move_that_a_guest_could_notice() -> None:
         ["5,000", "1,234,567"],
         ["300", ""],
     ]
+
+
+def test_bytes_of_disks_are_distinguished_from_those_of_memory() -> None:
+    def move(recipe: str, **steps: int) -> dict[str, object]:
+        done = [{"step": name, "phase": "do", "bytes_done": count, "seconds": 0.5} for name, count in steps.items()]
+        return {"recipe": recipe, "steps": done, "migration_uuid": recipe}
+
+    counted = {
+        "resize": Counted("a", "b", None, None),
+        "confirm_resize": Counted("a", "b", None, None),
+        "revert_resize": Counted("a", "b", None, None),
+        "near_live_migration": Counted("b", "a", None, 900),
+        "live_migration": Counted("b", "a", 40, 900),
+    }
+    moves = [
+        move("resize", CopyWhileRunning=5000, HandOver=300, FinishAtTarget=0),
+        move("confirm_resize"),
+        move("revert_resize", DestroyAtTarget=0, RestoreAtSource=0),
+        move("near_live_migration", CopyWhileRunning=70, SaveGuest=907, WakeGuest=0),
+        move("live_migration", MigrateGuest=940),
+    ]
+    assert disk_moves("one", moves, counted) == [
+        DiskMove("one", "resize", "a", "b", 5300, 1.0),
+        DiskMove("one", "revert_resize", "b", "a", 0, 1.0),
+        DiskMove("one", "near_live_migration", "b", "a", 77, 1.0),
+        DiskMove("one", "live_migration", "b", "a", 40, None),
+    ]
+
+
+def test_what_a_host_has_of_the_server_in_shared_storage_is_found(
+    traces: Traces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces.cloud, "in_storage", lambda host, server: [f"{server}_disk of {host}"])
+
+    assert traces.files("cell1-host1") == [f"{SERVER}_disk of cell1-host1"]
 
 
 def test_checks_are_counted(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid as uuids
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from causeway.moves.memory import MoveMemory
 from causeway.roles.compute import make_compute
 from causeway.virt.lab.drivers import LabDriver
 from causeway.virt.lab.hosts import Lab
+from causeway.virt.libvirt.storage.rbd_pool import CephPool
 from tests.functional.live.live_cloud import LiveCloud
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.ceph import Ceph, storage_network
@@ -110,36 +111,46 @@ class CephCloud(LiveCloud):
 
 
 @contextmanager
-def ceph_cloud(directory: Path, hosts_per_cell: int = 2, **more: dict[str, Any]) -> Iterator[CephCloud]:
-    """Serves inside of the context. ``more``: options, by group."""
+def ceph_of(directory: Path, address: str, namespaces: Iterable[str]) -> Iterator[tuple[Ceph, CephPool]]:
+    """A Ceph that the hosts with these network namespaces reach at ``address``, and the pool as their options name it."""
+    ceph = Ceph(directory, address)
+    pool = CephPool("vms", str(ceph.configuration("compute")), "compute", str(uuids.uuid4()))
+    with storage_network(address, namespaces):
+        try:
+            ceph.start()
+            yield ceph, pool
+        finally:
+            ceph.stop()
+
+
+@contextmanager
+def ceph_cloud(
+    directory: Path, hosts_per_cell: int = 2, address: str = ADDRESS, **more: dict[str, Any]
+) -> Iterator[CephCloud]:
+    """Serves inside of the context. ``address``: of Ceph. ``more``: options, by group."""
     hosts = [host for host in HOSTS if int(host[-1]) <= hosts_per_cell]
     lab = Lab(directory / "state" / "lab")
     endpoints = lab.start(hosts)
-    ceph = Ceph(directory / "ceph", ADDRESS)
-    libvirt = {
-        "images_type": "rbd",
-        "images_rbd_pool": "vms",
-        "images_rbd_ceph_conf": str(ceph.configuration("compute")),
-        "rbd_user": "compute",
-        "rbd_secret_uuid": str(uuids.uuid4()),
-    }
     try:
-        with storage_network(ADDRESS, [endpoint.netns for endpoint in endpoints.values()]):
-            ceph.start()
+        with ceph_of(directory / "ceph", address, [each.netns for each in endpoints.values()]) as (ceph, pool):
+            libvirt = {
+                "images_type": "rbd",
+                "images_rbd_pool": pool.pool,
+                "images_rbd_ceph_conf": pool.conf,
+                "rbd_user": pool.user,
+                "rbd_secret_uuid": pool.secret_uuid,
+            }
+            embedded = EmbeddedCloud(
+                directory / "state",
+                port=0,
+                hosts_per_cell=hosts_per_cell,
+                driver="libvirt",
+                overrides={"libvirt": libvirt, **more},
+            )
+            embedded.start()
             try:
-                embedded = EmbeddedCloud(
-                    directory / "state",
-                    port=0,
-                    hosts_per_cell=hosts_per_cell,
-                    driver="libvirt",
-                    overrides={"libvirt": libvirt, **more},
-                )
-                embedded.start()
-                try:
-                    yield CephCloud(embedded, ceph)
-                finally:
-                    embedded.stop()
+                yield CephCloud(embedded, ceph)
             finally:
-                ceph.stop()
+                embedded.stop()
     finally:
         lab.stop(keep_guests=False)

@@ -79,6 +79,12 @@ class IntegrationCloud:
     def apart(self, host: str) -> None:
         """Nobody sees to that."""
 
+    def storage(self, host: str) -> None:
+        """Disks are files of their hosts."""
+
+    def in_storage(self, host: str, server: str) -> list[str]:  # noqa: ARG002
+        return []
+
     def console(self) -> None:
         """There is none."""
 

@@ -58,6 +58,12 @@ class Cloud(Protocol):
     def apart(self, host: str) -> AbstractContextManager[None] | None:
         """A context in which a host's hypervisor does not reach others; None if that can't be done."""
 
+    def storage(self, host: str) -> str | None:
+        """The id of the storage, which other hosts may reach too, that has the host's disks; None: they are its own files."""
+
+    def in_storage(self, host: str, server: str) -> list[str]:
+        """What is in that storage of a server and the host's: disks, and snapshots of them."""
+
     def console(self) -> str | None:
         """The URL that opens the page for operators, once; None if there is none."""
 
@@ -152,6 +158,12 @@ class DemoCloud:
         from causeway.virt.lab.hosts import Lab
 
         return Lab(self.state.lab).network.hypervisors_apart(host) if self.real else None
+
+    def storage(self, host: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def in_storage(self, host: str, server: str) -> list[str]:  # noqa: ARG002
+        return []
 
     def console(self) -> str | None:
         return self._console

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,16 @@ import sqlalchemy as sa
 from causeway.cli.demo.cloud import Cloud
 
 VOLUME_MICROVERSION = "volume 3.71"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Names of columns of migrations' records."""
+
+    source_compute: str
+    dest_compute: str
+    disk_processed_bytes: int | None
+    memory_processed_bytes: int | None
 
 
 @dataclass
@@ -43,11 +53,11 @@ class Traces:
                 yield f"{table.name}: {rows}"
 
     def files(self, host: str) -> list[str]:
-        """Files and directories of the host that have the server's id in their name, and definitions of guests with it.
+        """What a host has of the server: files and folders with its id in their name, definitions of guests, disks in storage.
 
         Logs don't count: they stay, as a hypervisor's do.
         """
-        found, state = [], self.cloud.state
+        found, state = self.cloud.in_storage(host, self.server), self.cloud.state
         for folder in (state.host(host), state.lab / "hosts" / host):
             for path in folder.rglob("*"):
                 if self.server in path.name and (folder / "log") not in path.parents:
@@ -98,6 +108,19 @@ class Traces:
             for attachment in _get(volumes, f"/volumes/{volume_id}", VOLUME_MICROVERSION)["volume"]["attachments"]
         }
         return [f"{each['status']} on {hosts.get(each['id'])}" for each in listed["attachments"]]
+
+    def counted(self) -> dict[str, Counted]:
+        """Migration -> what its record says of it."""
+        engine = sa.create_engine(self.cloud.database("api"))
+        columns: list[sa.ColumnClause[Any]] = [
+            sa.column(name) for name in ("uuid", *(each.name for each in fields(Counted)))
+        ]
+        wanted = sa.select(*columns).select_from(sa.table("migrations")).where(columns[0].in_(self.migrations))
+        try:
+            with engine.connect() as connection:
+                return {row[0]: Counted(*row[1:]) for row in connection.execute(wanted)}
+        finally:
+            engine.dispose()
 
     def temporary_images(self) -> list[str]:
         """Names of images that were made of the server."""

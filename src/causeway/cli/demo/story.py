@@ -14,8 +14,10 @@ from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.emptying import EmptyingChapter
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.serial_console import can_type
+from causeway.cli.demo.shared_disks import DiskMove, disk_moves, disks_that_moved
 from causeway.cli.demo.timeline import moves_of, seen_from_outside, timeline
 from causeway.cli.demo.watch import TIMEOUT
+from causeway.model.operations import REVERT_RESIZE
 from causeway.virt.lab.observer import PORT
 
 IMAGE, SUBNET, KEY = "story-image", "story-subnet", "story-key"
@@ -82,6 +84,22 @@ class Story(EmptyingChapter):
         self._screen.console.print(timeline(moves))
         if self._observer is not None:
             self._screen.console.print(seen_from_outside(moves, travellers))
+        if any(self._cloud.storage(host) for host in self._providers):
+            self._show_disks([each for one in travellers for each in self._disk_moves(one, moves[one.name])])
+
+    def _disk_moves(self, server: Traveller, moves: list[dict[str, Any]]) -> list[DiskMove]:
+        return disk_moves(server.name, moves, self._traces(server).counted())
+
+    def _show_disks(self, moves: list[DiskMove]) -> None:
+        """Shows and checks what was sent of the disks: nothing where both hosts reach them, else all that is on them."""
+        self._screen.console.print(disks_that_moved(moves))
+        for move in moves:
+            storage, other = (self._cloud.storage(host) for host in (move.source, move.target))
+            claim = f"{move.server}: {move.recipe}, {move.source} -> {move.target}"
+            if move.recipe == REVERT_RESIZE or (storage is not None and storage == other):
+                self._screen.check(f"{claim}: no byte of its disk was sent", move.sent == 0, f"{move.sent:,} B")
+            else:
+                self._screen.check(f"{claim}: its disk was copied", move.sent > 0, f"{move.sent:,} B")
 
     def _clean_up(self) -> None:
         """Deletes what an earlier run made."""
