@@ -61,6 +61,8 @@ OTHERS = {
     "placement-manage": "needs a database server; devcloud and the real services make Placement's so",
     "gunicorn": "serves until it is stopped; the real services' Placement is served so",
     "systemctl": "needs the machine's own service manager",
+    "ceph": "needs a Ceph and its administrator's key",
+    "rbd": "needs a Ceph and its administrator's key",
     ".ci/run": "is what continuous integration runs",
 }
 _REDIRECTION = re.compile(r"^\d?(>>?|<)&?\S*$")
