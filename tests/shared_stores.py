@@ -148,10 +148,12 @@ class SharedStoreContract:
         site.make("disk", BEFORE)
         assert site.store.users("disk") == []
         with site.guest("disk") as guest:
-            assert len(site.store.users("disk")) == 1
+            (user,) = site.store.users("disk")
+            stored = site.store.find("disk")
+            assert stored is not None and stored.users == (user,)
             with pytest.raises(GuestFailed, match="in use") as failure:
                 site.store.remove("disk")
-            assert site.store.users("disk")[0] in failure.value.details
+            assert user in failure.value.details
             assert guest.write(AFTER)
         assert site.store.users("disk") == []
         assert site.content("disk") == AFTER

@@ -19,12 +19,14 @@ class StoredDisk:
     """A disk as its store describes it. ``size``: bytes that its guest sees.
 
     ``owner``: the host whose it is, and since when (`causeway.virt.shared_disks.ownership`); None: it was never finished.
+    ``users``: who has it open for writing, as the store names them.
     """
 
     name: str
     size: int
     owner: str | None = None
     snapshots: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
 
     @property
     def owning_host(self) -> str | None:

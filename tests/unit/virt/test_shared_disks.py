@@ -330,3 +330,37 @@ def _move(
     cloud.write(written)
     repeated(lambda: cloud.destroy(home))
     return target, written
+
+
+class Looks:
+    """A store, and what it is asked."""
+
+    def __init__(self, store: FolderStore) -> None:
+        self.store = store
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> object:
+        self.asked.append(name)
+        return getattr(self.store, name)
+
+
+def test_a_disk_is_looked_at_once_to_take_it_and_once_before_its_guest_starts(tmp_path: Path) -> None:
+    """Each look is a call of Ceph, while the guest is off."""
+    cloud = Cloud(tmp_path)
+    looks = Looks(cloud.store)
+    cloud.disks["b"] = SharedDisks(looks, "b")  # type: ignore[arg-type]
+    cloud.build("a")
+    cloud.hand_over("a")
+    cloud.take("b", "a")
+    assert [name for name in looks.asked if name != "id"] == ["find", "set_owner"]
+    looks.asked.clear()
+    cloud.disks["b"].require_owned(cloud.folder("b"))
+    assert looks.asked == ["find"]
+
+
+def test_whoever_has_a_disk_open_is_seen_with_the_disk(tmp_path: Path) -> None:
+    cloud = Cloud(tmp_path)
+    cloud.build("a")
+    cloud.writers = ["a"]
+    stored = cloud.store.find(STORED)
+    assert stored is not None and stored.users == ("a",)

@@ -53,7 +53,8 @@ class FolderStore:
         if not path.exists():
             return None
         labels = sorted(each.name.removeprefix(f"{name}@") for each in self._snapshots(name))
-        return StoredDisk(name, self._size_of(path), durable.read(self._owner(name), bytes.decode), tuple(labels))
+        owner = durable.read(self._owner(name), bytes.decode)
+        return StoredDisk(name, self._size_of(path), owner, tuple(labels), tuple(self.users(name)))
 
     def names(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "disks").iterdir() if not path.name.startswith("."))

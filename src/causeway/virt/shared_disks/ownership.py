@@ -175,7 +175,7 @@ class SharedDisks:
         owner = owner_of(stored)
         if owner is None or (owner.host != _NOBODY and stored.owner != offered.owner):
             raise GuestFailed(f"Disk {offered.name} belongs to another host by now.", details=f"owner {stored.owner}")
-        self._require_unused(offered.name)
+        _require_unused(stored)
         if owner.host == _NOBODY:
             # A guest of an earlier attempt may have written to it.
             self.store.roll_back(offered.name, label)
@@ -288,14 +288,15 @@ class SharedDisks:
 
     def remove(self, stored_name: str) -> None:
         """Deletes a disk that belongs to no server any more. Raises `GuestFailed` if somebody has it open."""
-        self._require_unused(stored_name)
-        self.store.remove(stored_name)
+        stored = self.store.find(stored_name)
+        if stored is not None:
+            _require_unused(stored)
+            self.store.remove(stored_name)
 
     def require_owned(self, folder: Path) -> None:
         """Raises `GuestFailed` unless all disks of the guest are this host's, and nobody has them open. Before each start."""
         for held in self.held(folder).values():
-            self._owned(held)
-            self._require_unused(held.name)
+            _require_unused(self._owned(held))
 
     def faults(self, folder: Path, sizes: dict[str, int], *, stashed: bool) -> list[str]:
         """What is wrong with the guest's disks in the store; see `HostMethods.copy_faults`. ``sizes``: least bytes by disk."""
@@ -340,17 +341,18 @@ class SharedDisks:
             )
         return stored
 
-    def _require_unused(self, stored_name: str) -> None:
-        if users := self.store.users(stored_name):
-            raise DiskInUse(
-                f"Disk {stored_name} is in use: a guest with it may still run elsewhere, and is not started twice.",
-                details=f"it is open for {', '.join(users)}",
-            )
-
     def _remove_unfinished(self, held: Held) -> None:
         partial = f"{held.name}.partial"
         if held.epoch == 1 and self.store.find(partial) is not None:
             self.store.remove(partial)
+
+
+def _require_unused(stored: StoredDisk) -> None:
+    if stored.users:
+        raise DiskInUse(
+            f"Disk {stored.name} is in use: a guest with it may still run elsewhere, and is not started twice.",
+            details=f"it is open for {', '.join(stored.users)}",
+        )
 
 
 def _host_of(owner: str) -> str:

@@ -56,7 +56,7 @@ class SharedStore(Protocol):
         ...
 
     def users(self, name: str) -> list[str]:
-        """Who has the disk open for writing, as the store names them."""
+        """Who has the disk open for writing now."""
         ...
 
     def fence(self, users: list[str]) -> None:

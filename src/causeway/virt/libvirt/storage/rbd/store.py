@@ -63,7 +63,7 @@ class RbdStore:
         if image is None:
             return None
         labels = sorted(label for label in image.snapshots if label != BASE_SNAPSHOT)
-        return StoredDisk(name, image.size, _owner(image), tuple(labels))
+        return StoredDisk(name, image.size, _owner(image), tuple(labels), tuple(image.watchers))
 
     def names(self) -> list[str]:
         found: list[str] = self.ask(protocol.Names(), list[str])
