@@ -6,6 +6,10 @@ ports are parts, and how much travelled before and meanwhile. For how long it is
 ticks a second to an observer in its network; the longest pause between two of them counts, with the boot, where it boots. What a
 live migration sends is counted where it arrives, by the target's network device.
 
+Rows of ``in Ceph`` have the disk in one real Ceph (scripts/install-ceph.sh) that all hosts reach; without it they are left out.
+They have, too, how long libvirt says that a guest stood still that went live, and how many calls of Ceph the hosts made:
+``--trace`` lists these, by step.
+
 Meanwhile the guest writes to its disk at a rate (``--dirty``). How fast disks are copied while it runs is compared with ``cp`` of
 a file of that size on the same file system, with its flush.
 """
@@ -19,8 +23,11 @@ import subprocess
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from datetime import UTC
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +36,7 @@ import openstack
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import in_ceph
 from causeway.cli.demo import ticks
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.sagas import StepRecord
@@ -47,7 +55,10 @@ CASES = {
     "warm, directly": ("auto", "auto"),
 }
 LIVE, LIVE_ACROSS, NEAR_LIVE = "live, inside a cell", "live, to another cell", "near-live, to another cell"
-WITH_MEMORY = (LIVE, LIVE_ACROSS, NEAR_LIVE)
+CEPH, CEPH_ACROSS = "in Ceph, inside a cell", "in Ceph, to another cell"
+CEPH_LIVE, CEPH_LIVE_ACROSS = "live in Ceph, inside a cell", "live in Ceph, to another cell"
+IN_CEPH = (CEPH, CEPH_ACROSS, CEPH_LIVE, CEPH_LIVE_ACROSS)
+WITH_MEMORY = (LIVE, LIVE_ACROSS, NEAR_LIVE, CEPH_LIVE, CEPH_LIVE_ACROSS)
 # Steps that have the guest off, or standing still; the first one sends.
 OFF = ("HandOver", "FinishAtTarget")
 STANDING_STILL = ("SaveGuest", "WakeGuest", "SwitchInstanceMapping", "ShowAtTarget", "LetGuestGoOn")
@@ -67,43 +78,80 @@ class Downtime:
     bytes_meanwhile: int
     #: MiB/s, while the guest ran; None if a hypervisor copies
     copied: float | None = None
+    #: seconds, of the guest that is shut down
+    shutdown: float | None = None
+    #: seconds that libvirt says of a live migration
+    libvirts: float | None = None
+    #: of Ceph
+    calls: int | None = None
 
 
 @click.command()
 @click.option(
-    "--gib", "sizes", multiple=True, type=float, default=(2.0, 8.0), show_default=True, help="GiB of random data."
+    "--gib", "sizes", multiple=True, type=float, help="GiB of random data. Default: 2 and 8; in Ceph 0 and 8."
 )
 @click.option("--dirty", default=1, show_default=True, help="MiB that the guest writes to its disk each second.")
-@click.option("--case", "cases", type=click.Choice([*CASES, *WITH_MEMORY]), multiple=True, help="Only these.")
+@click.option(
+    "--case", "cases", type=click.Choice([*CASES, *WITH_MEMORY[:3], *IN_CEPH]), multiple=True, help="Only these."
+)
+@click.option("--trace", is_flag=True, help="List each call of Ceph, by the step that it is part of.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
-def main(sizes: tuple[float, ...], dirty: int, cases: tuple[str, ...], json_file: Path | None) -> None:
+def main(sizes: tuple[float, ...], dirty: int, cases: tuple[str, ...], trace: bool, json_file: Path | None) -> None:
     """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
     warnings.simplefilter("ignore")
     reason = missing()
     if reason is not None:
         raise click.ClickException(f"There can be no real guests here: {reason}")
-    with tempfile.TemporaryDirectory(prefix="downtime-") as directory:
-        cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=2, driver="libvirt")
-        cloud.start()
-        try:
-            speeds = {gib: speed_of_cp(Path(directory), int(gib * GIB)) for gib in sizes}
-            found = [measure(cloud, case, gib, dirty) for gib in sizes for case in cases or (*CASES, *WITH_MEMORY)]
-        finally:
-            cloud.stop()
-            Lab(cloud.state.lab).stop(keep_guests=False)
+    cases = cases or (*CASES, LIVE, LIVE_ACROSS, NEAR_LIVE, *IN_CEPH)
+    speeds: dict[float, float] = {}
+    found: list[Downtime] = []
+    if files := [case for case in cases if case not in IN_CEPH]:
+        with tempfile.TemporaryDirectory(prefix="downtime-") as directory:
+            cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=2, driver="libvirt")
+            cloud.start()
+            try:
+                speeds = {gib: speed_of_cp(Path(directory), int(gib * GIB)) for gib in sizes or (2.0, 8.0)}
+                put = partial(fill, cloud)
+                found += [measure(cloud, case, gib, dirty, put) for gib in speeds for case in files]
+            finally:
+                cloud.stop()
+                Lab(cloud.state.lab).stop(keep_guests=False)
+    if shared := [case for case in cases if case in IN_CEPH]:
+        if reason := in_ceph.missing():
+            click.echo(f"Without the rows of Ceph, which {reason}", err=True)
+        else:
+            with tempfile.TemporaryDirectory(prefix="downtime-") as directory, in_ceph.running(Path(directory)) as on:
+                cloud, ceph = on
+                put = partial(in_ceph.fill, ceph)
+                found += [
+                    measure(cloud, case, gib, dirty, put, trace=trace) for gib in sizes or (0.0, 8.0) for case in shared
+                ]
     show(found, speeds)
     if json_file is not None:
         json_file.write_text(json.dumps([asdict(each) for each in found], indent=1))
 
 
-def measure(cloud: EmbeddedCloud, case: str, gib: float, dirty: int) -> Downtime:
-    """Resizes a new server across cells, or migrates it live: to the other host of its cell, or to the other cell."""
+def measure(
+    cloud: EmbeddedCloud,
+    case: str,
+    gib: float,
+    dirty: int,
+    put: Callable[[str, int, int], None],
+    *,
+    trace: bool = False,
+) -> Downtime:
+    """Resizes a new server, or migrates it live: to the other host of its cell, or to the other cell.
+
+    ``put``: puts random data on the disk of a server, from a byte on, so many bytes.
+    """
     for name, value in zip(("warm", "direct"), CASES.get(case, ("auto", "auto")), strict=True):
         cloud.conf.set_override(name, value, group="moves")
     connection = connect(cloud)
     compute = connection.compute
     source, target = (flavor(compute, f"gen{number}.filled{gib:g}", str(number), int(gib) + 2) for number in (1, 2))
-    if case in (LIVE_ACROSS, NEAR_LIVE):
+    if case == CEPH:
+        target = flavor(compute, f"gen1.larger{gib:g}", "1", int(gib) + 3)
+    if case in (LIVE_ACROSS, NEAR_LIVE, CEPH_LIVE_ACROSS):
         source = flavor(compute, f"any.filled{gib:g}", None, int(gib) + 2)
     image, network = connection.image.find_image("demo"), connection.network.find_network("demo-net")
     (subnet,) = connection.network.subnets(network_id=network.id)
@@ -119,40 +167,64 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float, dirty: int) -> Downtime
     ((address,),) = server.addresses.values()
     compute.stop_server(server)
     compute.wait_for_server(server, "SHUTOFF", wait=PATIENCE)
-    fill(cloud, server.id, int(gib * GIB))
-    with Lab(cloud.state.lab).network.observer(network.id) as observer:
+    put(server.id, GIB, int(gib * GIB))
+    with Lab(cloud.state.lab).network.observer(network.id) as observer, in_ceph.watched(cloud) as acts:
         compute.start_server(server)
         compute.wait_for_server(server, "ACTIVE", wait=PATIENCE)
         observer.wait_for(address["addr"], 0.0, PATIENCE)
         # Its boot is over, and what it writes with it.
         time.sleep(SETTLE_SECONDS)
         began = time.monotonic()
+        acts.of_ceph.clear()
         received = bytes_received(cloud)
         if case in WITH_MEMORY:
             host = compute.get_server(server).compute_host
             apart = Lab(cloud.state.lab).network.hypervisors_apart(host) if case == NEAR_LIVE else nullcontext()
             with apart:
-                migrate_live(compute, server, None if case == LIVE else elsewhere(cloud, host))
+                migrate_live(compute, server, None if case in (LIVE, CEPH_LIVE) else elsewhere(cloud, host))
         else:
             compute.resize_server(server, target)
             compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
         whole = time.monotonic() - began
+        calls = list(acts.of_ceph)
         observer.wait_for(address["addr"], time.monotonic(), PATIENCE)
         silent = observer.silence(address["addr"], began).seconds
     (move,) = journal.of_server(cloud.api_database, server.id)[-1:]
     steps = {each.step: each for each in journal.steps(cloud.api_database, move.id)}
-    if case in (LIVE, LIVE_ACROSS):
+    if case in (LIVE, LIVE_ACROSS, CEPH_LIVE, CEPH_LIVE_ACROSS):
         target_host = steps["ArriveAtTarget"].host or ""
-        found = Downtime(case, gib, whole, None, silent, bytes_received(cloud)[target_host] - received[target_host], 0)
+        off = None
+        found = Downtime(case, gib, whole, off, silent, bytes_received(cloud)[target_host] - received[target_host], 0)
     else:
         standing = STANDING_STILL if case == NEAR_LIVE else OFF
         off = sum(lasted(steps[name]) for name in standing)
         before, meanwhile = (steps[name].bytes_done or 0 for name in ("CopyWhileRunning", standing[0]))
         copied = before / MIB / lasted(steps["CopyWhileRunning"]) if before else None
         found = Downtime(case, gib, whole, off, silent, before, meanwhile, copied)
+    if acts.shutdowns:
+        found.shutdown = acts.shutdowns[-1].seconds
+    if case in IN_CEPH:
+        found.calls = len(calls)
+        if off is None:
+            found.libvirts = in_ceph.libvirts_downtime(cloud, compute.get_server(server).compute_host, server.id)
+    if trace:
+        show_trace(found, list(steps.values()), calls)
     compute.delete_server(server)
     compute.wait_for_delete(server, wait=PATIENCE)
     return found
+
+
+def show_trace(found: Downtime, steps: list[StepRecord], calls: list[in_ceph.Act]) -> None:
+    """Each step with its seconds, and the calls of Ceph that were made meanwhile."""
+    click.echo(f"{found.case}, {found.gib:g} GiB:")
+    for step in steps:
+        if step.started_at is None or step.ended_at is None:
+            continue
+        began, ended = (moment.replace(tzinfo=UTC).timestamp() for moment in (step.started_at, step.ended_at))
+        click.echo(f"  {step.step} {step.host or ''}: {lasted(step):.2f} s")
+        for call in calls:
+            if began <= call.began < ended:
+                click.echo(f"    {call.began - began:6.2f} s {call.host} {call.name}: {call.seconds * 1000:.0f} ms")
 
 
 def lasted(step: StepRecord) -> float:
@@ -209,12 +281,12 @@ def bytes_received(cloud: EmbeddedCloud) -> dict[str, int]:
     return {host: network.bytes_received(host) for hosts in cloud.hosts_by_cell for host in hosts}
 
 
-def fill(cloud: EmbeddedCloud, uuid: str, size: int) -> None:
-    """Random data behind what the guest uses, while it is off."""
+def fill(cloud: EmbeddedCloud, uuid: str, first: int, size: int) -> None:
+    """Random data from the byte ``first`` on, behind what the guest uses, while it is off."""
     (disk,) = cloud.state.path.rglob(f"{uuid}/disk")
     with served(disk, "qcow2", writable=True) as writer:
-        for offset in range(GIB, GIB + size, 16 * MIB):
-            writer.write(offset, os.urandom(min(16 * MIB, GIB + size - offset)))
+        for offset in range(first, first + size, 16 * MIB):
+            writer.write(offset, os.urandom(min(16 * MIB, first + size - offset)))
         writer.flush()
 
 
@@ -243,7 +315,8 @@ def connect(cloud: EmbeddedCloud) -> Any:
 
 def show(found: list[Downtime], speeds: dict[float, float]) -> None:
     columns = ("Whole move", "Guest off", "Silent outside", "Bytes before", "Bytes while off", "Copied at", "Of cp")
-    table = Table("The disk travels", "GiB", *columns)
+    more = ("Its shutdown", "libvirt's downtime", "Calls of Ceph")
+    table = Table("The disk travels", "GiB", *columns, *more)
     for each in found:
         table.add_row(
             each.case,
@@ -255,9 +328,12 @@ def show(found: list[Downtime], speeds: dict[float, float]) -> None:
             f"{each.bytes_meanwhile:,}",
             f"{each.copied:.0f} MiB/s" if each.copied is not None else "",
             f"{each.copied / speeds[each.gib]:.0%}" if each.copied is not None else "",
+            f"{each.shutdown:.1f} s" if each.shutdown is not None else "",
+            f"{each.libvirts:.2f} s" if each.libvirts is not None else "",
+            str(each.calls) if each.calls is not None else "",
         )
     table.caption = "; ".join(f"cp of {gib:g} GiB: {speed:.0f} MiB/s" for gib, speed in speeds.items())
-    Console(width=140).print(table)
+    Console(width=180).print(table)
 
 
 if __name__ == "__main__":
