@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
+from causeway.errors import GuestFailed, WarmCopyImpossible
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt.driver import BaseImage, Driver, GuestSpec, nothing_to_wait_for
@@ -81,9 +81,8 @@ class MovingGuests(Driver, ABC):
 
     def check_live_target(self, source: LiveSource) -> None:
         live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
-        if self._disks.storage() is not None and any(disk.base_image_id is not None for disk in source.disks):
-            # What the hypervisor copies of a disk is its top layer.
-            raise ClaimRefused("A disk that stands on its image can't be copied into shared storage live.")
+        if self._disks.storage() is not None:
+            live_source.check_stays(source, self.reaches_disks)
         if self._live.settings.reachable_here:
             live_source.check_reachable(self._live.settings.control_uri())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,6 +13,7 @@ import libvirt
 
 from causeway.errors import ClaimRefused, GuestFailed, GuestRefused, HostUnreachable
 from causeway.model.instance import Instance
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import VmState
 from causeway.virt.driver import ROOT_DISK, allocated_bytes
 from causeway.virt.libvirt import power, presence
@@ -116,6 +118,13 @@ def check_target(connection: Connection, source: LiveSource, *, virt_type: str, 
         _check_machine(hypervisor, wanted, source.details)
 
     connection.call("say what it can receive", ask, again=True)
+
+
+def check_stays(source: LiveSource, reaches: Callable[[dict[str, SharedDisk]], bool]) -> None:
+    """Raises `ClaimRefused` unless the guest's disks stay where they are. For a host whose disks are in storage of several."""
+    # libvirt copies disks of a live migration into files only.
+    if source.disks and not (source.shared and reaches(source.shared)):
+        raise ClaimRefused("A live migration can't copy disks into the storage that the host has.")
 
 
 def check_reachable(control_uri: str) -> None:

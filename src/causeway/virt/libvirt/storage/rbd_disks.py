@@ -108,10 +108,8 @@ class RbdDisks(InstanceDisks):
         super().make_local(uuid, replace(wanted, shared=None))
         self._put_in(uuid, wanted.name)
 
-    def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:
-        if root is not None and root.base is not None:
-            raise GuestFailed("A live migration can't copy a disk that stands on its image into a pool of Ceph.")
-        self._shared.make(self.folder(uuid), name, lambda disk: self._store.create(disk, size))
+    def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:  # noqa: ARG002
+        raise GuestFailed("A live migration can't copy disks into a pool of Ceph.")
 
     def check_usable(self, uuid: str) -> None:
         super().check_usable(uuid)
