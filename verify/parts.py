@@ -233,6 +233,7 @@ PARTS: tuple[Part, ...] = (
         "test_ceph_volumes.py",
         "test_ceph_store.py",
         "test_ceph_disks.py",
+        "test_ceph_images.py",
         lane="b",
         needs=("servers", "services", "ceph"),
     ),

@@ -266,6 +266,22 @@ class ImageClient:
             partial.unlink(missing_ok=True)
         return image
 
+    def locations(self, context: RequestContext, image_id: str) -> list[str]:
+        """Where the service keeps the data of an image of a server, as URLs. Users may not know.
+
+        Raises ImageNotFound, also if the service is too old to be asked.
+        """
+        answer = self._api.call(
+            context,
+            "GET",
+            "/v2/images/{image_id}/locations",
+            f"say where image {image_id} is kept",
+            called_as=SERVICE,
+            missing=not_found(image_id),
+            image_id=image_id,
+        )
+        return [str(each["url"]) for each in answer.json() if each.get("url")]
+
     def delete(self, context: RequestContext, image_id: str, *, called_as: CalledAs = OF_SERVER) -> None:
         """Deletes an image that we made for a server, if it exists."""
         with suppress(errors.ImageNotFound):

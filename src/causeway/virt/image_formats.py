@@ -17,10 +17,12 @@ said       what the content may be                                     opened as
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from oslo_utils.imageutils import format_inspector
 
@@ -55,7 +57,8 @@ def inspect(path: Path, said: str | None, what: str, allowed: Collection[str] = 
     Raises `ImageRefused` if the format is not ``allowed``, the content is something else, or names other files.
     """
     check_allowed(said, what, allowed)
-    found = _recognized(path, what)
+    with path.open("rb") as file:
+        found = _recognized(file, what, str(path))
     names = frozenset(found)
     if said == RAW and names <= {RAW, *_ON_DISKS}:
         return FoundImage(RAW, path.stat().st_size)
@@ -69,6 +72,14 @@ def inspect(path: Path, said: str | None, what: str, allowed: Collection[str] = 
         " right disk_format.",
         details=str(path),
     )
+
+
+def begins_raw(content: bytes) -> bool:
+    """Whether these first bytes of an image may be those of a raw one."""
+    try:
+        return frozenset(_recognized(io.BytesIO(content), "The image", "")) <= {RAW, *_ON_DISKS}
+    except ImageRefused:
+        return False
 
 
 def check_allowed(said: str | None, what: str, allowed: Collection[str]) -> None:
@@ -91,22 +102,22 @@ def most_bytes(size_gb: int, storage: Path) -> int:
     return size_gb << 30 or shutil.disk_usage(storage).total
 
 
-def _recognized(path: Path, what: str) -> dict[str, format_inspector.FileInspector]:
+def _recognized(file: BinaryIO, what: str, details: str) -> dict[str, format_inspector.FileInspector]:
     """Every format that the content looks like; raw only if it looks like no other."""
     try:
-        with path.open("rb") as file:
-            wrapper = format_inspector.InspectWrapper(file)
-            left = _LOOKED_AT
-            while left > 0 and wrapper.formats is None and (chunk := wrapper.read(_CHUNK)):
-                left -= len(chunk)
-            wrapper.close()
-            return {each.NAME: each for each in wrapper.formats or []}
+        wrapper = format_inspector.InspectWrapper(file)
+        left = _LOOKED_AT
+        while left > 0 and wrapper.formats is None and (chunk := wrapper.read(_CHUNK)):
+            left -= len(chunk)
+        wrapper.close()
+        return {each.NAME: each for each in wrapper.formats or []}
     except OSError:
         raise
     except Exception as error:
         # Whatever the inspector stumbles over was made to be stumbled over.
         raise ImageRefused(
-            f"{what} was refused: its content can't be recognized.", details=f"{path}: {type(error).__name__}: {error}"
+            f"{what} was refused: its content can't be recognized.",
+            details=f"{details}: {type(error).__name__}: {error}",
         ) from error
 
 

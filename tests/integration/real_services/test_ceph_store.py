@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
+from causeway.virt.driver import StoredImage
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.rbd.images import RbdImages
 from causeway.virt.libvirt.storage.rbd.protocol import Names, Parent
@@ -162,6 +163,32 @@ def test_a_disk_stands_on_an_image_of_another_pool(site: RbdSite) -> None:
     finally:
         site.run("rbd", "snap", "purge", "--no-progress", "images/glance")
         site.run("rbd", "rm", "--no-progress", "images/glance")
+
+
+def test_an_image_of_the_image_service_is_looked_at_before_it_is_cloned(site: RbdSite, tmp_path: Path) -> None:
+    images = RbdImages(site.store, 60)
+    raw, other = tmp_path / "raw", tmp_path / "qcow2"
+    raw.write_bytes(BEFORE.ljust(5 * MIB, b"\0"))
+    other.write_bytes(b"QFI\xfb\0\0\0\x03".ljust(5 * MIB, b"\0"))
+    url = f"rbd://{site.ceph.fsid}/images/{{}}/snap".format
+    try:
+        for file in (raw, other):
+            site.run("rbd", "import", "--no-progress", str(file), f"images/{file.name}")
+            site.run("rbd", "snap", "create", "--no-progress", f"images/{file.name}@snap")
+        found = images.at(url("raw"))
+        assert found == StoredImage(url("raw"), 5 * MIB)
+        for _ in range(2):
+            images.clone(found, "disk")
+        assert site.store.parent("disk") == Parent("images", "raw", "snap")
+        assert site.content("disk")[: len(BEFORE)] == BEFORE
+        # Of another format, or missing.
+        for location in (url("qcow2"), url("none"), url("raw") + "2", f"rbd://{site.ceph.fsid}/none/raw/snap"):
+            assert images.at(location) is None, location
+        site.store.remove("disk")
+    finally:
+        for file in (raw, other):
+            site.run("rbd", "snap", "purge", "--no-progress", f"images/{file.name}")
+            site.run("rbd", "rm", "--no-progress", f"images/{file.name}")
 
 
 def test_a_disk_becomes_a_file_and_a_file_a_disk(site: RbdSite, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ FREE = {
     "settle_disks",
     "shared_disks",
     "storage",
+    "stored_image",
     "take_over_disks",
 }
 

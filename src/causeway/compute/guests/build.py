@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from causeway.compute.guests import guest, plugging
+from causeway.compute.guests.root_images import root_disk_of
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.virt.driver import RootDisk
 from causeway.virt.undo import undone_on_failure
 
 
@@ -29,8 +29,7 @@ def build(host: Host, context: RequestContext, instance: Instance, block_devices
         vifs = guest.refreshed_ports(host, context, instance)
         root_disk = None
         if not is_volume_backed(block_devices):
-            base = host.image_cache.fetch(context, instance.image_ref, most_gb=instance.flavor.root_gb)
-            root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
+            root_disk = root_disk_of(host, context, instance.image_ref, instance.flavor.root_gb)
         with guest.connected_volumes(host, context, block_devices) as volumes:
             power_state = host.driver.spawn(
                 guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),

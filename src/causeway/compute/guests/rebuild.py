@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.guests import guest, plugging
 from causeway.compute.guests.build import claimed
+from causeway.compute.guests.root_images import root_disk_of
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -81,8 +82,7 @@ def _root_disk(
 ) -> RootDisk:
     size_gb = instance.flavor.root_gb
     if snapshot_id is None:
-        base = host.image_cache.fetch(context, instance.image_ref, progress, most_gb=size_gb)
-        return RootDisk(base=base, base_image_id=instance.image_ref, size_gb=size_gb)
+        return root_disk_of(host, context, instance.image_ref, size_gb, progress)
     path = host.image_cache.received(snapshot_id, instance.uuid)
     image = host.images.download(context, snapshot_id, path, progress)
     said = image.disk_format or "of no format"

@@ -27,6 +27,7 @@ ROUTES = [
     Route("POST", IMAGE + "/actions/reactivate", images.reactivate, 204),
     Route("PUT", IMAGE + "/file", files.upload, 204, in_transaction=False),
     Route("GET", IMAGE + "/file", files.download, in_transaction=False),
+    Route("GET", IMAGE + "/locations", files.list_locations),
     Route("PUT", IMAGE + "/tags/{tag}", images.add_tag, 204),
     Route("DELETE", IMAGE + "/tags/{tag}", images.delete_tag, 204),
     Route("GET", IMAGE + "/members", members.list_members),

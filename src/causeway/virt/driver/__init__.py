@@ -73,6 +73,7 @@ from causeway.virt.driver.specs import (
     Progress,
     Rescue,
     RootDisk,
+    StoredImage,
     no_progress,
 )
 from causeway.virt.driver.volume_jobs import VolumeJobMethods
@@ -96,6 +97,7 @@ __all__ = [
     "Progress",
     "Rescue",
     "RootDisk",
+    "StoredImage",
     "allocated_bytes",
     "no_progress",
     "nothing_to_wait_for",

@@ -7,6 +7,7 @@ it; a driver leaves that to `causeway.virt.shared_disks.ownership`.
 from __future__ import annotations
 
 from causeway.model.shared_disk import SharedDisk, StoredDisk
+from causeway.virt.driver.specs import StoredImage
 from causeway.virt.driver.support import unsupported
 
 
@@ -15,6 +16,13 @@ class SharedDiskMethods:
 
     def storage(self) -> str | None:
         """Which store new disks of this host's guests are made in; the same for all hosts that reach it. None: the host's own."""
+        return None
+
+    def stored_image(self, location: str) -> StoredImage | None:  # noqa: ARG002
+        """The image at a location of the image service (a URL, which is checked), if root disks can be made of it there.
+
+        The host has opened it, and it is raw. Changes nothing.
+        """
         return None
 
     def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:  # noqa: ARG002

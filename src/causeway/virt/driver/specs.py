@@ -42,6 +42,17 @@ class BaseImage:
     virtual_size: int
 
 
+@dataclass(frozen=True)
+class StoredImage:
+    """An image where the image service keeps it, in storage that this host reaches. It is raw.
+
+    ``location``: as the image service says it. ``virtual_size``: bytes of the disk that guests see.
+    """
+
+    location: str
+    virtual_size: int
+
+
 @dataclass
 class RootDisk:
     """Where the root disk of a guest comes from, if it is not a volume.
@@ -63,6 +74,8 @@ class RootDisk:
     size_gb: int = 0
     #: it is in storage that its former host and this one reach: the driver takes it over instead
     shared: SharedDisk | None = None
+    #: the base image, if nothing of it has to be on this host (`SharedDiskMethods.stored_image`); ``base`` is None then
+    stored_image: StoredImage | None = None
 
 
 @dataclass

@@ -34,6 +34,7 @@ from causeway.virt.driver import (
     GuestSpec,
     HostFacts,
     HostHardware,
+    StoredImage,
     allocated_bytes,
     nothing_to_wait_for,
 )
@@ -405,6 +406,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def storage(self) -> str | None:
         return self._disks.storage()
+
+    def stored_image(self, location: str) -> StoredImage | None:
+        return self._disks.stored_image(location)
 
     def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
         return self._disks.offered(uuid)

@@ -118,6 +118,9 @@ class MovedDisksDriver(SimulatedBase, ABC):
     def storage(self) -> str | None:
         return self.files.shared.store.id if self.files.shared is not None else None
 
+    def stored_image(self, location: str) -> virt.StoredImage | None:
+        return self._disk_maker.stored_image(location)
+
     def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
         return self.files.shared.offered(self.files.disks(uuid)) if self.files.shared is not None else {}
 

@@ -2,17 +2,24 @@
 
 In the folder of a guest, ``disk`` is then a link to its file in the store. The hosts that run a guest have its disks open. A host
 that was fenced keeps running its guest, as a real one does, but what the guest writes is lost to it: an error.
+
+If there is a folder ``images`` in the store, or a link to one, it is where the image service keeps images, and root disks are
+made from these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.model.image import RAW
 from causeway.model.shared_disk import SharedDisk
-from causeway.virt.driver import LocalDisk, RootDisk
+from causeway.virt import image_formats
+from causeway.virt.driver import BaseImage, LocalDisk, RootDisk, StoredImage
 from causeway.virt.shared_disks.folder_store import FolderStore
 from causeway.virt.shared_disks.ownership import SharedDisks, name_of
 from causeway.virt.simulated import disk
@@ -65,6 +72,12 @@ class DiskMaker:
 
     def root(self, path: Path, wanted: RootDisk) -> None:
         """Makes a root disk as `RootDisk` says."""
+        if wanted.stored_image is not None:
+            image = wanted.stored_image
+            kept = self._kept_image(image.location)
+            if kept is None:
+                raise GuestFailed("An image is not in the storage of the host.", details=image.location)
+            wanted = replace(wanted, base=BaseImage(kept, RAW, image.virtual_size))
         if wanted.shared is None:
             self._make(path, lambda file: disk.create(file, wanted))
             return
@@ -73,6 +86,24 @@ class DiskMaker:
         if found.header.size_gb < wanted.size_gb:
             found.header.size_gb = wanted.size_gb
             disk.save(path, found)
+
+    def stored_image(self, location: str) -> StoredImage | None:
+        path = self._kept_image(location)
+        if path is None:
+            return None
+        with path.open("rb") as file:
+            if not image_formats.begins_raw(file.read(1 << 16)):
+                return None
+        return StoredImage(location, path.stat().st_size)
+
+    def _kept_image(self, location: str) -> Path | None:
+        """The file of an image of the image service, if it is in the store."""
+        url = urlsplit(location)
+        if self._store is None or url.scheme != "file" or not (self._store.folder / "images").is_dir():
+            return None
+        path = Path(url.path)
+        is_here = path.parent.resolve() == (self._store.folder / "images").resolve()
+        return path if is_here and path.is_file() else None
 
     def empty_root(self, path: Path, wanted: RootDisk) -> None:
         """Makes an empty root disk for a guest that will arrive."""

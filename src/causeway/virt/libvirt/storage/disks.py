@@ -37,6 +37,7 @@ from causeway.virt.driver import (
     ExpectedDisk,
     LocalDisk,
     RootDisk,
+    StoredImage,
 )
 from causeway.virt.driver.support import unsupported
 from causeway.virt.libvirt.guest_xml.rbd_source import RbdSource
@@ -84,8 +85,9 @@ class InstanceDisks(InstanceFolders):
         Raises `GuestFailed` if the base image is missing, `DiskTransferFailed` if the snapshot is, and `ImageRefused` if it is
         not what it was said to be, or larger than the server's disk may be.
         """
-        if wanted.shared is not None:
-            raise GuestFailed("This host has no storage that it shares with others.", details=str(wanted.shared))
+        if wanted.shared is not None or wanted.stored_image is not None:
+            details = str(wanted.shared or wanted.stored_image)
+            raise GuestFailed("This host has no storage that it shares with others.", details=details)
         self.make_folder(uuid)
         disk = self.root(uuid)
         received = disk.with_name("disk.received")
@@ -225,6 +227,9 @@ class InstanceDisks(InstanceFolders):
 
     def storage(self) -> str | None:
         """Where new disks are made, if other hosts reach it."""
+        return None
+
+    def stored_image(self, location: str) -> StoredImage | None:  # noqa: ARG002
         return None
 
     def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:  # noqa: ARG002

@@ -3,7 +3,7 @@
 ::
 
     POOL/UUID_disk                 root disk, raw, a clone of its base image; UUID_disk.eph0, UUID_disk.swap: the others
-    POOL/base_ID                   base images (`rbd.images`)
+    POOL/base_ID                   base images (`rbd.images`), unless the image service has them in the same cluster
     INSTANCES/UUID/shared.json     which of the guest's disks are in the pool, and since when they are this host's
 
 Whose a disk is says `causeway.virt.shared_disks.ownership`. A guest whose disks are files, since it was made before the host had
@@ -23,7 +23,7 @@ from causeway import durable
 from causeway.errors import DiskInUse, GuestFailed
 from causeway.model.image import QCOW2, RAW
 from causeway.model.shared_disk import SharedDisk, StoredDisk
-from causeway.virt.driver import ROOT_DISK, DiskExport, ExpectedDisk, LocalDisk, RootDisk
+from causeway.virt.driver import ROOT_DISK, DiskExport, ExpectedDisk, LocalDisk, RootDisk, StoredImage
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disks import InstanceDisks
@@ -81,6 +81,14 @@ class RbdDisks(InstanceDisks):
             # As a file first, which came from elsewhere and is checked, and put on its base image.
             super().create_root(uuid, wanted)
             self._put_in(uuid, ROOT_DISK)
+        elif wanted.stored_image is not None:
+            image = wanted.stored_image
+
+            def clone_stored(disk: str) -> None:
+                self._images.clone(image, disk)
+                self._store.grow(disk, max(size, image.virtual_size))
+
+            self._shared.make(folder, ROOT_DISK, clone_stored)
         elif wanted.base is not None and wanted.base_image_id is not None:
             base = wanted.base
             name = self._images.import_base(wanted.base_image_id, base.path, base.disk_format)
@@ -217,6 +225,9 @@ class RbdDisks(InstanceDisks):
 
     def storage(self) -> str | None:
         return self._store.id
+
+    def stored_image(self, location: str) -> StoredImage | None:
+        return self._images.at(location)
 
     def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:
         return set(self._shared.held(self.stashed_folder(uuid) if stashed else self.folder(uuid)))

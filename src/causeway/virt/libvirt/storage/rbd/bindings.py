@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from causeway.virt.libvirt.storage.rbd.protocol import Access, Image, Parent, Refused, Usage
+from causeway.virt.libvirt.storage.rbd.protocol import Access, Beginning, Image, Parent, Refused, Usage
 
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _FOLDERS = (
@@ -86,6 +86,14 @@ class BoundPool:
             return None
         return Parent(found["pool_name"], found["image_name"], found["snap_name"])
 
+    def read(self, image: Parent, most: int) -> Beginning:
+        with (
+            self._pool_of(image) as pool,
+            self._rbd.Image(pool, image.image, snapshot=image.snapshot, read_only=True) as opened,
+        ):
+            size = opened.size()
+            return Beginning(size, bytes(opened.read(0, min(size, most))))
+
     def set_metadata(self, name: str, key: str, value: str) -> None:
         with self._open(name) as image:
             image.metadata_set(key, value)
@@ -127,13 +135,8 @@ class BoundPool:
             self._do.create(self._pool, name, size, old_format=False, features=_FEATURES)
 
     def clone(self, parent: Parent, name: str) -> None:
-        with _refusals():
-            other = self._pool if parent.pool == self._name else self._cluster.open_ioctx(parent.pool)
-            try:
-                self._do.clone(other, parent.image, parent.snapshot, self._pool, name, features=_FEATURES)
-            finally:
-                if other is not self._pool:
-                    other.close()
+        with self._pool_of(parent) as pool:
+            self._do.clone(pool, parent.image, parent.snapshot, self._pool, name, features=_FEATURES)
 
     def grow(self, name: str, size: int) -> None:
         with self._open(name) as image:
@@ -165,6 +168,18 @@ class BoundPool:
         if code:
             raise Refused(abs(code), str(error))
         return bytes(said)
+
+    @contextmanager
+    def _pool_of(self, image: Parent) -> Iterator[Any]:
+        with _refusals():
+            if image.pool == self._name:
+                yield self._pool
+                return
+            other = self._cluster.open_ioctx(image.pool)
+            try:
+                yield other
+            finally:
+                other.close()
 
     @contextmanager
     def _open(self, name: str) -> Iterator[Any]:

@@ -37,7 +37,7 @@ _WORKER = (sys.executable, "-P", "-W", "ignore", "-m", "causeway.virt.libvirt.st
 _END_SECONDS = 10.0
 # Calls at a time: short ones, and those that touch every object of a disk.
 _SHORT, _LONG, _IDLE = 4, 4, 2
-_READS = (protocol.Describe, protocol.Names, protocol.Use, protocol.Monitors)
+_READS = (protocol.Describe, protocol.Read, protocol.Names, protocol.Use, protocol.Monitors)
 _WHOLE_DISK = (protocol.RollBack, protocol.Remove, protocol.Flatten)
 _WRONG_CONFIGURATION = frozenset(
     (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.EISDIR, errno.ENOTDIR)

@@ -11,6 +11,8 @@ qcow2 file as they are. It is made under another name, which the first host crea
 from __future__ import annotations
 
 import errno
+import logging
+import re
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -18,12 +20,19 @@ from pathlib import Path
 from causeway.errors import GuestFailed
 from causeway.model.image import BOOTABLE_FORMATS, QCOW2
 from causeway.virt import image_formats
+from causeway.virt.driver import StoredImage
 from causeway.virt.image_formats import FoundImage
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.rbd import protocol
-from causeway.virt.libvirt.storage.rbd.protocol import Refused
+from causeway.virt.libvirt.storage.rbd.protocol import Parent, Refused
 from causeway.virt.libvirt.storage.rbd.store import BASE, BASE_SNAPSHOT, RbdStore, checked
 
+LOG = logging.getLogger(__name__)
+
+# Of the image service: rbd://CLUSTER/POOL/IMAGE/SNAPSHOT.
+_LOCATION = re.compile(r"rbd://([0-9a-f-]{36})/([^/]+)/([^/]+)/([^/]+)")
+# Enough for the header of every format.
+_LOOKED_AT = 512 << 10
 _SECTOR = 512
 _LOOK_EVERY = 0.5
 
@@ -35,6 +44,38 @@ class RbdImages:
         self._store = store
         self._timeout = timeout
         self._abandoned_after = abandoned_after
+
+    def at(self, location: str) -> StoredImage | None:
+        """The image service's image at a location: see `SharedDiskMethods.stored_image`."""
+        parent = self._parent_at(location)
+        if parent is None:
+            return None
+        try:
+            found: protocol.Beginning = self._store.client.ask(protocol.Read(parent, _LOOKED_AT), protocol.Beginning)
+        except Refused as refused:
+            LOG.info("This host can't make disks of the image at %s: %s", location, refused)
+            return None
+        if not image_formats.begins_raw(found.content):
+            LOG.info("The image at %s is not raw", location)
+            return None
+        return StoredImage(location, found.size)
+
+    def clone(self, image: StoredImage, name: str) -> None:
+        """Makes a disk that stands on the image service's image."""
+        parent = self._parent_at(image.location)
+        if parent is None:
+            raise GuestFailed("An image is not in the storage of the host.", details=image.location)
+        self._store.clone_from_other_pool(parent.pool, parent.image, parent.snapshot, name)
+
+    def _parent_at(self, location: str) -> Parent | None:
+        """Another service wrote the location: nothing is asked of Ceph unless these are names."""
+        found = _LOCATION.fullmatch(location)
+        if found is None or found[1] != self._store.client.fsid:
+            return None
+        try:
+            return Parent(*map(checked, found.groups()[1:]))
+        except GuestFailed:
+            return None
 
     def has_base(self, image_id: str) -> bool:
         image = self._store.image(_base(image_id))

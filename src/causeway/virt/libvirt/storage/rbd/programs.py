@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 from causeway.virt.libvirt.storage.rbd.bindings import monitors_in, usage_in
-from causeway.virt.libvirt.storage.rbd.protocol import Access, Image, Parent, Refused, Usage
+from causeway.virt.libvirt.storage.rbd.protocol import Access, Beginning, Image, Parent, Refused, Usage
 
 _FEATURES = "layering,exclusive-lock,object-map,fast-diff,deep-flatten"
 _DAY = 24 * 3600.0
@@ -49,6 +49,11 @@ class ProgramPool:
             watchers=[str(each["address"]) for each in status.get("watchers", ())],
             parent=None if not parent else Parent(parent["pool"], parent["image"], parent["snapshot"]),
         )
+
+    def read(self, image: Parent, most: int) -> Beginning:
+        name = f"{image.pool}/{image.image}@{image.snapshot}"
+        size = int(self._json("info", name)["size"])
+        return Beginning(size, self._first(min(size, most), "export", "--no-progress", name, "-"))
 
     def set_metadata(self, name: str, key: str, value: str) -> None:
         self._rbd("image-meta", "set", f"{self._pool}/{name}", key, value)
@@ -125,6 +130,20 @@ class ProgramPool:
 
     def _rbd(self, *words: str, seconds: float | None = None) -> bytes:
         return self._run("rbd", *words, seconds=seconds)
+
+    def _first(self, count: int, *words: str) -> bytes:
+        """What the program says first. It ends when nobody reads the rest."""
+        command = ["rbd", *words, *self._options]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as program:
+            assert program.stdout is not None and program.stderr is not None
+            found = program.stdout.read(count)
+            if len(found) == count:
+                program.kill()
+                return found
+            said = program.stderr.read().decode(errors="replace").strip()[-1000:]
+        raise Refused(abs(program.returncode) or errno.EIO, f"{' '.join(command)}: {said}")
 
     def _run(self, program: str, *words: str, seconds: float | None = None) -> bytes:
         command = [program, *words, *self._options]

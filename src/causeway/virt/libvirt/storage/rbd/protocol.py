@@ -61,6 +61,13 @@ class Parent(msgspec.Struct, frozen=True):
     snapshot: str
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """``size``: bytes of what a snapshot keeps. ``content``: the first of them."""
+
+    size: int
+    content: bytes
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Bytes of a pool, as its clients see them: copies are not counted."""
 
@@ -72,6 +79,13 @@ class Describe(msgspec.Struct, frozen=True, tag=True):
     """Answers an `Image`. Opens it for reading only, so the worker is no watcher itself."""
 
     name: str
+
+
+class Read(msgspec.Struct, frozen=True, tag=True):
+    """Answers the `Beginning` of a snapshot, which may be in another pool. ``most``: bytes."""
+
+    image: Parent
+    most: int
 
 
 class Names(msgspec.Struct, frozen=True, tag=True):
@@ -157,6 +171,7 @@ class Monitors(msgspec.Struct, frozen=True, tag=True):
 
 Call = (
     Describe
+    | Read
     | Names
     | SetMetadata
     | MakeSnapshot

@@ -65,6 +65,8 @@ def perform(pool: Pool, call: protocol.Call) -> Any:
     match call:
         case protocol.Describe():
             return pool.describe(call.name)
+        case protocol.Read():
+            return pool.read(call.image, call.most)
         case protocol.Names():
             return pool.names()
         case protocol.SetMetadata():
