@@ -15,6 +15,7 @@ ROUTES = (
     "image PATCH /v2/images/{image_id}",
     "image DELETE /v2/images/{image_id}",
     "image GET /v2/images/{image_id}/file",
+    "image GET /v2/images/{image_id}/locations",
     "image PUT /v2/images/{image_id}/file",
     "network GET /v2.0/agents",
     "network GET /v2.0/extensions",

@@ -61,6 +61,7 @@ READING = {
     "shared_disks",
     "start",
     "storage",
+    "stored_image",
     "try_live_address",
     "volume_connector",
 }
