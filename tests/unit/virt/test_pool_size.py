@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,12 +23,15 @@ class Store:
         self.answers = threading.Event()
         self.answers.set()
         self.fails = False
+        self.fails_first = 0
+        self.client: Any = None
         self.asked = threading.Semaphore(0)
 
     def used_and_total(self) -> tuple[int, int]:
         self.asked.release()
+        self.fails_first -= 1
         assert self.answers.wait(20)
-        if self.fails:
+        if self.fails or self.fails_first >= 0:
             raise StorageUnreachable("Shared storage did not answer.")
         return 0, self.total
 
@@ -47,7 +51,14 @@ def asked_again(size: Any) -> None:
 def test_a_host_that_has_never_reached_its_pool_does_not_report(store: Store) -> None:
     store.fails = True
     with pytest.raises(StorageUnreachable):
-        PoolSize(store).gib()  # type: ignore[arg-type]
+        PoolSize(store, patience=0.0).gib()  # type: ignore[arg-type]
+
+
+def test_a_pool_that_was_just_made_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rbd_pool, "_LOOK_EVERY", 0.01)
+    store.client = SimpleNamespace(stopping=threading.Event())
+    store.fails_first = 2
+    assert PoolSize(store).gib() == 100  # type: ignore[arg-type]
 
 
 def test_a_report_does_not_wait_for_storage_that_hangs(store: Store) -> None:

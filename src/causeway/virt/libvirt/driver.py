@@ -172,6 +172,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             self._store.client.close()
 
     def host_facts(self) -> HostFacts:
+        limits = self._limits_of_storage()
         return self._connection.call(
             "describe its host",
             lambda connection: host.host_facts(
@@ -179,7 +180,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
                 hostname=self._hostname,
                 virt_type=self._virt_type,
                 instances_dir=self._instances_dir,
-                limits=self._limits_of_storage(),
+                limits=limits,
                 host_ip=self._host_ip,
                 capabilities=self._capabilities,
             ),
@@ -188,7 +189,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def _limits_of_storage(self) -> host.HostLimits:
         """The host's limits. The disk space of a pool is the pool's, not that of a file system of the host."""
-        if self._pool_size is None:
+        if self._pool_size is None or self._limits.local_gb is not None:
             return self._limits
         return dataclasses.replace(self._limits, local_gb=self._pool_size.gib())
 

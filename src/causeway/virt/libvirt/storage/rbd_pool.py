@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from causeway.errors import CausewayError, GuestFailed
+from causeway.errors import CausewayError, GuestFailed, StorageUnreachable
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor
 from causeway.virt.libvirt.storage.ceph_secrets import CEPH, CephSecrets
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
@@ -19,7 +19,7 @@ from causeway.virt.libvirt.storage.rbd.store import RbdStore
 LOG = logging.getLogger(__name__)
 
 _CLUSTER = "ceph"
-_ASK_EVERY = 60.0
+_ASK_EVERY, _LOOK_EVERY = 60.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,14 @@ def open_store(pool: CephPool, disk_timeout: float) -> RbdStore:
 
 
 class PoolSize:
-    """How large the pool is, as the host reports it: what Ceph said last, so that no report waits for Ceph."""
+    """How large the pool is, as the host reports it: what Ceph said last, so that no report waits for Ceph.
 
-    def __init__(self, store: RbdStore) -> None:
+    ``patience``: seconds that the first question waits for a Ceph that does not answer.
+    """
+
+    def __init__(self, store: RbdStore, patience: float = 60.0) -> None:
         self._store = store
+        self._patience = patience
         self._asking = threading.Lock()
         self._gib: int | None = None
         self._asked_at = 0.0
@@ -76,10 +80,22 @@ class PoolSize:
         Raises `StorageUnreachable` if Ceph has never answered: without its storage a host makes no guests.
         """
         if self._gib is None:
-            self._ask()
+            self._ask_first()
         elif time.monotonic() - self._asked_at > _ASK_EVERY and self._asking.acquire(blocking=False):
             threading.Thread(target=self._ask_again, daemon=True, name="size of the pool").start()
         return self._gib or 0
+
+    def _ask_first(self) -> None:
+        """A pool that was just made, or a Ceph that starts with its hosts, is waited for."""
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                self._ask()
+            except StorageUnreachable:
+                if time.monotonic() >= end or self._store.client.stopping.wait(_LOOK_EVERY):
+                    raise
+            else:
+                return
 
     def _ask(self) -> None:
         _used, total = self._store.used_and_total()
