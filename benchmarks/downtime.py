@@ -94,7 +94,7 @@ class Downtime:
 @click.option(
     "--case", "cases", type=click.Choice([*CASES, *WITH_MEMORY[:3], *IN_CEPH]), multiple=True, help="Only these."
 )
-@click.option("--trace", is_flag=True, help="List each call of Ceph, by the step that it is part of.")
+@click.option("--trace", is_flag=True, help="List each call of Ceph and libvirt, by its step.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
 def main(sizes: tuple[float, ...], dirty: int, cases: tuple[str, ...], trace: bool, json_file: Path | None) -> None:
     """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
@@ -205,24 +205,24 @@ def measure(
         found.shutdown = acts.shutdowns[-1].seconds
     if case in IN_CEPH:
         found.calls = len(calls)
-        if off is None:
-            found.libvirts = in_ceph.libvirts_downtime(cloud, compute.get_server(server).compute_host, server.id)
+    if off is None:
+        found.libvirts = in_ceph.libvirts_downtime(cloud, compute.get_server(server).compute_host, server.id)
     if trace:
-        show_trace(found, list(steps.values()), calls)
+        show_trace(found, list(steps.values()), [*calls, *acts.of_libvirt])
     compute.delete_server(server)
     compute.wait_for_delete(server, wait=PATIENCE)
     return found
 
 
 def show_trace(found: Downtime, steps: list[StepRecord], calls: list[in_ceph.Act]) -> None:
-    """Each step with its seconds, and the calls of Ceph that were made meanwhile."""
-    click.echo(f"{found.case}, {found.gib:g} GiB:")
+    """Each step with its seconds, and the calls of Ceph and libvirt that were made meanwhile."""
+    click.echo(str(found))
     for step in steps:
         if step.started_at is None or step.ended_at is None:
             continue
         began, ended = (moment.replace(tzinfo=UTC).timestamp() for moment in (step.started_at, step.ended_at))
         click.echo(f"  {step.step} {step.host or ''}: {lasted(step):.2f} s")
-        for call in calls:
+        for call in sorted(calls, key=lambda call: call.began):
             if began <= call.began < ended:
                 click.echo(f"    {call.began - began:6.2f} s {call.host} {call.name}: {call.seconds * 1000:.0f} ms")
 

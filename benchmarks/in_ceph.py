@@ -73,9 +73,10 @@ class Act:
 
 @dataclass
 class Acts:
-    """What hosts did: guests shut down, and calls of Ceph by the name of what was asked."""
+    """What hosts did: guests shut down, and calls of Ceph and libvirt by what was asked."""
 
     of_ceph: list[Act] = field(default_factory=list)
+    of_libvirt: list[Act] = field(default_factory=list)
     shutdowns: list[Act] = field(default_factory=list)
 
     def noted(
@@ -103,6 +104,7 @@ def watched(cloud: EmbeddedCloud) -> Iterator[Acts]:
     for host, service in cloud.computes.items():
         driver = service.host.driver
         assert isinstance(driver, LibvirtDriver)
+        watch(driver._connection, "call", acts.of_libvirt, host, lambda what, *_given: str(what))
         watch(driver, "power_off", acts.shutdowns, host, lambda *_given: "power_off")
         if isinstance(driver._disks, RbdDisks):
             client = driver._disks._store.client
