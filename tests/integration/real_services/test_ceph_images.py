@@ -111,3 +111,22 @@ def test_an_image_in_another_store_is_imported_once_for_all_servers(cloud: Cloud
     for server in servers:
         assert cloud.parent(f"vms/{server.id}_disk") == f"vms/base_{image.id}@snap"
     assert cloud.names("vms").count(f"base_{image.id}") == 1
+
+
+def test_an_unshelved_disk_stands_alone_and_the_shelved_image_is_gone(cloud: CloudOnCeph, tmp_path: Path) -> None:
+    """Bugs 1653953 and 1860990."""
+    image = raw_image(cloud, tmp_path)
+    server = cloud.boot_on(HOST, image_id=image.id)
+    before = report(cloud, server)
+    kept = set(cloud.names("images"))
+    for number in (1, 2):
+        cloud.member.compute.shelve_server(server.id)
+        ended(cloud, server, "SHELVED_OFFLOADED")
+        assert len(set(cloud.names("images")) - kept) == 1
+        assert f"{server.id}_disk" not in cloud.names("vms")
+        cloud.member.compute.unshelve_server(server.id)
+        ended(cloud, server, "ACTIVE")
+        now = report(cloud, server, after_boot=before.boot + number - 1)
+        assert (now.first("vda"), now.lines("vda")) == (before.first("vda"), before.lines("vda") + number)
+        assert cloud.parent(f"vms/{server.id}_disk") is None
+        assert set(cloud.names("images")) == kept
