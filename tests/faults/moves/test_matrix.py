@@ -44,13 +44,6 @@ def test_a_step_that_fails_once_costs_nothing_on_ovn(on_ovn: LocalSite, flow: Fl
     _run(on_ovn, "error", [flow], 3, on_ovn)
 
 
-@pytest.mark.parametrize(
-    "flow", [flow for flow in STEPS if flow.backing in ("image", "disks")], ids=lambda flow: flow.name
-)
-def test_a_step_that_fails_once_costs_nothing_in_shared_storage(shared_site: LocalSite, flow: Flow) -> None:
-    _run(shared_site, "error", [flow], 4, shared_site)
-
-
 @pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Store:
     def used_and_total(self) -> tuple[int, int]:
         self.asked.release()
         self.fails_first -= 1
-        assert self.answers.wait(20)
+        assert self.answers.wait(60)
         if self.fails or self.fails_first >= 0:
             raise StorageUnreachable("Shared storage did not answer.")
         return 0, self.total
@@ -64,11 +64,11 @@ def test_a_pool_that_was_just_made_is_waited_for(store: Store, monkeypatch: pyte
 def test_a_report_does_not_wait_for_storage_that_hangs(store: Store) -> None:
     size = PoolSize(store)  # type: ignore[arg-type]
     assert size.gib() == 100
-    assert store.asked.acquire(timeout=20)
+    assert store.asked.acquire(timeout=60)
     store.answers.clear()
     store.total = 200 << 30
     assert size.gib() == 100
-    assert store.asked.acquire(timeout=20)
+    assert store.asked.acquire(timeout=60)
     # One asks at a time.
     assert size.gib() == 100
     assert not store.asked.acquire(blocking=False)

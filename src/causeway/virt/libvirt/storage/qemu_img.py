@@ -111,8 +111,8 @@ def to_network(path: Path, disk_format: str, url: str, timeout: float, *, is_bla
 
     ``is_blank``: the image has only zeros.
     """
-    options = ("-n", *(("--target-is-zero",) if is_blank else ()), "-f", disk_format, "-O", RAW)
-    command = ("convert", "-q", *_FAST, *options, path, url)
+    blank = ("--target-is-zero",) if is_blank else ()
+    command = ("convert", "-q", *_FAST, "-n", *blank, "-f", disk_format, "-O", RAW, path, url)
     _run(_TABLES, *command, timeout=timeout)
 
 
