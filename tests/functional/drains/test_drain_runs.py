@@ -136,7 +136,9 @@ def test_nothing_begins_outside_of_its_windows(cloud: DrainsCloud, monkeypatch: 
     server = cloud.on(ONE)
     opened: list[bool] = []
     monkeypatch.setattr(windows, "is_open", lambda _windows, _now: bool(opened))
-    drain = cloud.started({server.id: (THERE, How.WARM)}, windows=[Window([0], "00:00", "00:01")])
+    # So far away that nothing is prepared for it yet.
+    day = (utcnow().weekday() + 3) % 7
+    drain = cloud.started({server.id: (THERE, How.WARM)}, windows=[Window([day], "00:00", "00:01")])
     cloud.sees(drain)
     assert cloud.states(drain) == {"pending": 1}
     # The hosts are closed all the same.
