@@ -85,6 +85,7 @@ def test_a_guest_that_still_runs_where_its_server_was_evacuated_from_can_not_wri
     assert "back" in cloud.read(server)
 
 
+@pytest.mark.long
 def test_an_evacuation_that_fails_leaves_the_disks_to_the_dead_host(
     cloud: SharedCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
