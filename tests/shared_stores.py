@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import pytest
 
 from causeway.errors import DiskTransferFailed, GuestFailed
+from causeway.model.shared_disk import StoredDisk
 from causeway.virt.shared_disks.ownership import SharedDisks
-from causeway.virt.shared_disks.store import SharedStore, StoredDisk
+from causeway.virt.shared_disks.store import SharedStore
 
 KIB = 1024
 BEFORE, AFTER, LARGER = b"before" * 512, b"after!" * 512, b"larger" * 1024

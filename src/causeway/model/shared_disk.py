@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+#: owns a disk that somebody has put aside, and that nobody uses
+NOBODY = "-"
+_AFTER = " after "
 
 
 @dataclass(frozen=True)
@@ -12,6 +16,28 @@ class SharedDisk:
     store: str
     name: str
     owner: str
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who may write into a disk, as it is written with the disk. ``host`` is `NOBODY` for nobody.
+
+    ``epoch`` grows with each change. ``former``: whose it is again unless the owner keeps it.
+    """
+
+    host: str
+    epoch: int
+    former: str | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.epoch}" + (f"{_AFTER}{self.former}" if self.former is not None else "")
+
+    @classmethod
+    def parse(cls, text: str) -> Owner | None:
+        """Returns None for what is no owner."""
+        owner, _, former = text.partition(_AFTER)
+        host, _, epoch = owner.rpartition(" ")
+        return cls(host, int(epoch), former or None) if host and epoch.isdecimal() else None
 
 
 @dataclass(frozen=True)
@@ -30,5 +56,6 @@ class StoredDisk:
 
     @property
     def owning_host(self) -> str | None:
-        """The name of the host; ``-`` for nobody."""
-        return None if self.owner is None else self.owner.partition(" after ")[0].rpartition(" ")[0]
+        """The name of the host, `NOBODY`, or what is written there if that is no owner."""
+        owner = None if self.owner is None else Owner.parse(self.owner)
+        return self.owner if owner is None else owner.host

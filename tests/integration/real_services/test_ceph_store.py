@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from causeway import errors
+from causeway.model.shared_disk import StoredDisk
 from causeway.virt.driver import StoredImage
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.rbd.images import RbdImages
 from causeway.virt.libvirt.storage.rbd.protocol import Names, Parent
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
-from causeway.virt.shared_disks.store import StoredDisk
 from tests.integration.real_services.ceph import Ceph, missing
 from tests.integration.real_services.rbd_site import POOL, RbdSite
 from tests.shared_stores import AFTER, BEFORE, LARGER, SharedStoreContract

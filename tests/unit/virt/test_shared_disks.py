@@ -246,6 +246,8 @@ def test_a_host_that_does_not_see_the_disk_refuses_it(cloud: Cloud, tmp_path: Pa
         disks.take(cloud.folder("b"), "disk", offered)
 
 
+# More calls than an act has.
+_NEVER = 99
 _MOVES = ("confirm", "revert", "fail at target", "live", "live fails", "evacuate", "evacuation fails", "rebuild")
 
 
@@ -257,7 +259,22 @@ def test_no_death_loses_the_disk_or_leaves_one(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, str, list[int]]]
 ) -> None:
     """Every act is repeated until it ends, as sagas repeat their steps; between two attempts the host dies."""
-    cloud = Cloud(tmp_path_factory.mktemp("cloud"))
+    _carry_out(Cloud(tmp_path_factory.mktemp("cloud")), moves)
+
+
+@pytest.mark.parametrize("act", range(4))
+@pytest.mark.parametrize("move", _MOVES)
+def test_a_death_at_any_call_of_any_act_of_a_move_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, move: str, act: int
+) -> None:
+    """``act``: which of the move's acts its host dies in, before and after each of its calls of the store."""
+    for death in range(12):
+        cloud = Cloud(tmp_path_factory.mktemp("cloud"))
+        _carry_out(cloud, [(move, "b", [_NEVER] * act + [death])])
+
+
+def _carry_out(cloud: Cloud, moves: list[tuple[str, str, list[int]]]) -> None:
+    """Makes the server, moves it, and deletes it. Judges the store after each move."""
     home, content = "a", b"built"
     cloud.build("a")
     for number, (move, target, deaths) in enumerate(moves):

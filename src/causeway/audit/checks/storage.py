@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
-from causeway.model.shared_disk import StoredDisk
+from causeway.model.shared_disk import NOBODY, StoredDisk
 
 _BY_HAND = "Look at the disk with the storage's own tools (`rbd info`, `rbd status`) before you delete anything."
 
@@ -93,4 +93,4 @@ def put_aside(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 
 def _whose(disk: StoredDisk) -> str:
-    return {None: "nobody: it was never finished", "-": "nobody"}.get(disk.owning_host, str(disk.owning_host))
+    return {None: "nobody: it was never finished", NOBODY: "nobody"}.get(disk.owning_host, str(disk.owning_host))

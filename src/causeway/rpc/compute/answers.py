@@ -34,7 +34,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
 from causeway.model.outcomes import CopiedVolume, DiskOffer, GuestOutcome, Snapshot, SourceOutcome, UploadedDisk
 from causeway.model.pci import InstancePCIRequest, PciDevice
-from causeway.model.shared_disk import SharedDisk, StoredDisk
+from causeway.model.shared_disk import Owner, SharedDisk, StoredDisk
 from causeway.model.states import PowerState
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.compute.live_calls import GuestPresence, LiveCheck, LiveOutcome
@@ -269,7 +269,9 @@ def _shared(order: Order, answered: dict[str, SharedDisk]) -> dict[str, SharedDi
     uuid = order.instance.uuid if order.instance is not None else ""
     for name, disk in answered.items():
         _disk_name(order, name)
-        if disk.name != f"{uuid}_{name}" or disk.owner.rpartition(" ")[0] != order.host:
+        owner = Owner.parse(disk.owner)
+        is_its_own = owner is not None and owner.host == order.host and owner.former is None
+        if disk.name != f"{uuid}_{name}" or not is_its_own:
             raise order.refuse(f"shared disk {disk.name} of {disk.owner}")
     return answered
 

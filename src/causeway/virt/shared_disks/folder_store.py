@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from causeway import durable
 from causeway.errors import GuestFailed
-from causeway.virt.shared_disks.store import StoredDisk
+from causeway.model.shared_disk import StoredDisk
 
 
 class FolderStore:

@@ -26,49 +26,34 @@ was down while its server was evacuated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from causeway import durable
 from causeway.errors import DiskInUse, DiskTransferFailed, GuestFailed
-from causeway.model.shared_disk import SharedDisk
-from causeway.virt.shared_disks.store import SharedStore, StoredDisk
+from causeway.model.shared_disk import NOBODY, Owner, SharedDisk, StoredDisk
+from causeway.virt.shared_disks.store import SharedStore
 
 #: the file in a guest's folder that says which of its disks are in the store
 RECORD = "shared.json"
-_NOBODY = "-"
 _STASH = "stash-"
-_AFTER = " after "
-
-
-@dataclass(frozen=True)
-class Owner:
-    """Who may write into a disk. ``host`` is ``-`` for nobody. ``former``: whose it is again unless the owner keeps it."""
-
-    host: str
-    epoch: int
-    former: str | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.host} {self.epoch}" + (f"{_AFTER}{self.former}" if self.former is not None else "")
-
-    @property
-    def label(self) -> str:
-        """The snapshot that keeps the disk for this owner while a move may come back."""
-        return f"{_STASH}{self.host}-{self.epoch}"
 
 
 def owner_of(stored: StoredDisk) -> Owner | None:
     """Returns None for a disk that was never finished. Raises `GuestFailed` if what is written there is no owner."""
     if stored.owner is None:
         return None
-    owner, _, former = stored.owner.partition(_AFTER)
-    host, _, epoch = owner.rpartition(" ")
-    if not host or not epoch.isdecimal():
+    owner = Owner.parse(stored.owner)
+    if owner is None:
         raise GuestFailed(f"Disk {stored.name} has an owner that can't be read.", details=repr(stored.owner[:255]))
-    return Owner(host, int(epoch), former or None)
+    return owner
+
+
+def label_of(owner: Owner) -> str:
+    """Returns the snapshot that keeps the disk for this owner while a move may come back."""
+    return f"{_STASH}{owner.host}-{owner.epoch}"
 
 
 @dataclass(frozen=True)
@@ -138,12 +123,9 @@ class SharedDisks:
             offered[name] = SharedDisk(self.store.id, held.name, str(Owner(self.host, held.epoch)))
         return offered
 
-    def reaches(self, offered: SharedDisk) -> bool:
-        """Whether this host really sees the disk of another one in its own store, with the owner that the other one says."""
-        if offered.store != self.store.id:
-            return False
-        stored = self.store.find(offered.name)
-        return stored is not None and stored.owner == offered.owner
+    def reaches(self, *offered: SharedDisk) -> bool:
+        """Whether this host really sees disks of another one in its own store, with the owners that the other one says."""
+        return all(each.store == self.store.id and self._is_as_offered(each) for each in offered)
 
     def put_aside(self, folder: Path) -> None:
         """Keeps the present content of the disks for `put_back`, before another host takes them over. The guest is off."""
@@ -153,13 +135,14 @@ class SharedDisks:
             if stored is None or not self._owns(stored, held):
                 continue
             # Recorded first: a snapshot that no record names would never be deleted.
-            self._record(folder, name, replace(held, stash=owner.label))
-            self.store.make_snapshot(held.name, owner.label)
+            self._record(folder, name, replace(held, stash=label_of(owner)))
+            self.store.make_snapshot(held.name, label_of(owner))
 
     def take(self, folder: Path, name: str, offered: SharedDisk) -> None:
         """Makes a disk that another host has put aside this guest's, with the content that it was put aside with.
 
-        Raises `DiskTransferFailed` if it was not put aside, `GuestFailed` if somebody else has taken it.
+        Taken already: nothing happens. Raises `DiskTransferFailed` if it was not put aside, `GuestFailed` if somebody else has
+        taken it.
         """
         stored = self.store.find(offered.name) if offered.store == self.store.id else None
         if stored is None:
@@ -167,16 +150,19 @@ class SharedDisks:
                 f"Disk {offered.name} is not in the storage of the target.",
                 details=f"offered: {offered}; {self.store.id}",
             )
+        held = self.held(folder).get(name)
+        if held is not None and self._owns(stored, held):
+            return
         label = _label(offered)
         if label not in stored.snapshots:
             raise DiskTransferFailed(
                 f"The source has not put disk {offered.name} aside.", details=f"no snapshot {label}"
             )
         owner = owner_of(stored)
-        if owner is None or (owner.host != _NOBODY and stored.owner != offered.owner):
+        if owner is None or (owner.host != NOBODY and stored.owner != offered.owner):
             raise GuestFailed(f"Disk {offered.name} belongs to another host by now.", details=f"owner {stored.owner}")
         _require_unused(stored)
-        if owner.host == _NOBODY:
+        if owner.host == NOBODY:
             # A guest of an earlier attempt may have written to it.
             self.store.roll_back(offered.name, label)
         self._become_owner(folder, name, Held(offered.name, owner.epoch + 1))
@@ -197,7 +183,9 @@ class SharedDisks:
                 if owner is None:
                     raise GuestFailed(f"Disk {held.name} has no owner.")
                 epoch = owner.epoch if owner.host == self.host else owner.epoch + 1
-                self._become_owner(folder, name, Held(held.name, epoch))
+                # Recorded last: until then, whoever repeats this knows that the guest is only arriving.
+                self.store.set_owner(held.name, str(Owner(self.host, epoch)))
+                self._record(folder, name, Held(held.name, epoch))
 
     def take_over(self, folder: Path, name: str, dead_host: str) -> bool:
         """Makes the disk of a host that is dead this guest's, as it is. What still writes to it can't any more.
@@ -212,22 +200,24 @@ class SharedDisks:
         if held is not None and self._owns(stored, held):
             return True
         # A host that failed to evacuate it may be dead, too, before it has returned the disk.
-        former = owner.former if owner is not None and owner.host != dead_host else stored.owner
-        if owner is None or former is None or _host_of(former) != dead_host:
+        former = owner if owner is None or owner.host == dead_host else Owner.parse(owner.former or "")
+        if owner is None or former is None or former.host != dead_host:
             raise GuestFailed(
                 f"Disk {stored_name} belongs to another host: it was not taken over.", details=f"owner {stored.owner}"
             )
         self.store.fence(self.store.users(stored_name))
-        former = former.partition(_AFTER)[0]
-        self._become_owner(folder, name, Held(stored_name, owner.epoch + 1), former)
+        self._become_owner(folder, name, Held(stored_name, owner.epoch + 1), Owner(former.host, former.epoch))
         return True
 
     def settle(self, folder: Path) -> None:
-        """Makes the disks that arrived live, or were taken over from a dead host, this host's for good."""
+        """Makes the disks that arrived live, or were taken over from a dead host, this host's for good.
+
+        Raises `GuestFailed` if one of them is another host's: that one would delete it.
+        """
         self._arrive(folder)
         for held in self.held(folder).values():
-            owner = owner_of(self._found(held))
-            if owner == Owner(self.host, held.epoch) and owner.former is not None:
+            owner = owner_of(self._owned(held))
+            if owner is not None and owner.former is not None:
                 self.store.set_owner(held.name, str(Owner(self.host, held.epoch)))
 
     def put_back(self, folder: Path) -> None:
@@ -263,7 +253,7 @@ class SharedDisks:
             elif (owner := owner_of(stored)) is not None and owner.former is not None:
                 self.store.set_owner(held.name, owner.former)
             elif _stashes(stored):
-                self.store.set_owner(held.name, str(Owner(_NOBODY, held.epoch)))
+                self.store.set_owner(held.name, str(Owner(NOBODY, held.epoch)))
             else:
                 self.store.remove(held.name)
 
@@ -278,7 +268,7 @@ class SharedDisks:
             owner = owner_of(stored) if stored is not None else None
             if stored is None or owner is None or _stashes(stored):
                 continue
-            if owner.host == _NOBODY or owner == Owner(self.host, held.epoch):
+            if owner.host == NOBODY or owner == Owner(self.host, held.epoch):
                 self.store.remove(held.name)
 
     def listed(self) -> list[StoredDisk]:
@@ -314,10 +304,10 @@ class SharedDisks:
                 found.append(f"disk {held.name} has {stored.size} bytes, fewer than {sizes[name]}")
         return found
 
-    def _become_owner(self, folder: Path, name: str, held: Held, former: str | None = None) -> None:
+    def _become_owner(self, folder: Path, name: str, held: Held, former: Owner | None = None) -> None:
         # Recorded first: an owner's disk that no folder names would never be deleted.
         self._record(folder, name, held)
-        self.store.set_owner(held.name, str(Owner(self.host, held.epoch, former)))
+        self.store.set_owner(held.name, str(Owner(self.host, held.epoch, str(former) if former is not None else None)))
 
     def _owns(self, stored: StoredDisk, held: Held) -> bool:
         return owner_of(stored) == Owner(self.host, held.epoch)
@@ -341,6 +331,10 @@ class SharedDisks:
             )
         return stored
 
+    def _is_as_offered(self, offered: SharedDisk) -> bool:
+        stored = self.store.find(offered.name)
+        return stored is not None and stored.owner == offered.owner
+
     def _remove_unfinished(self, held: Held) -> None:
         partial = f"{held.name}.partial"
         if held.epoch == 1 and self.store.find(partial) is not None:
@@ -355,15 +349,13 @@ def _require_unused(stored: StoredDisk) -> None:
         )
 
 
-def _host_of(owner: str) -> str:
-    return owner.partition(_AFTER)[0].rpartition(" ")[0]
-
-
 def _label(offered: SharedDisk) -> str:
-    owner = owner_of(StoredDisk(offered.name, 0, offered.owner))
+    owner = Owner.parse(offered.owner)
     if owner is None:
-        raise DiskTransferFailed(f"Disk {offered.name} was offered without an owner.")
-    return owner.label
+        raise DiskTransferFailed(
+            f"Disk {offered.name} was offered without an owner.", details=repr(offered.owner[:255])
+        )
+    return label_of(owner)
 
 
 def _stashes(stored: StoredDisk) -> list[str]:

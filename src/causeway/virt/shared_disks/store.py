@@ -6,8 +6,6 @@ from typing import Protocol
 
 from causeway.model.shared_disk import StoredDisk
 
-__all__ = ["SharedStore", "StoredDisk"]
-
 
 class SharedStore(Protocol):
     """A store. Every call may be repeated, ends within a limit of its own, and raises `StorageUnreachable` if it fails.

@@ -126,7 +126,7 @@ class MovedDisksDriver(SimulatedBase, ABC):
 
     def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:
         shared = self.files.shared
-        return shared is not None and all(shared.reaches(each) for each in offered.values())
+        return shared is not None and shared.reaches(*offered.values())
 
     def list_storage(self) -> list[StoredDisk]:
         return self.files.shared.listed() if self.files.shared is not None else []

@@ -147,8 +147,7 @@ class DiskMaker:
     def _take(self, path: Path, wanted: RootDisk | LocalDisk) -> None:
         if wanted.shared is None or self._shared is None or self._store is None:
             raise GuestFailed("This host has no storage that it shares with others.", details=str(wanted.shared))
-        if path.name not in self._shared.held(path.parent):
-            self._shared.take(path.parent, path.name, wanted.shared)
+        self._shared.take(path.parent, path.name, wanted.shared)
         link(path, self._store.path(wanted.shared.name))
 
 

@@ -132,9 +132,7 @@ class RbdDisks(InstanceDisks):
         durable.delete(path)
 
     def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
-        folder = self.folder(uuid)
-        if name not in self._shared.held(folder):
-            self._when_unused(lambda: self._shared.take(folder, name, offered))
+        self._when_unused(lambda: self._shared.take(self.folder(uuid), name, offered))
         stored = self._store.find(offered.name)
         # To look costs a tenth of what Ceph takes to find out that there is nothing to do, and the guest is off.
         if stored is not None and stored.size < size:
@@ -246,7 +244,7 @@ class RbdDisks(InstanceDisks):
         return super().size_in_storage(uuid, name) if stored is None else stored.size
 
     def reaches(self, offered: dict[str, SharedDisk]) -> bool:
-        return all(self._shared.reaches(each) for each in offered.values())
+        return self._shared.reaches(*offered.values())
 
     def list_storage(self) -> list[StoredDisk]:
         return self._shared.listed()

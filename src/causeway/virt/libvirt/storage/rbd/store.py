@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from causeway.errors import DiskInUse, GuestFailed, Misconfigured, StorageUnreachable
+from causeway.model.shared_disk import StoredDisk
 from causeway.virt.libvirt.storage.rbd import protocol
 from causeway.virt.libvirt.storage.rbd.client import Limits, RbdClient
 from causeway.virt.libvirt.storage.rbd.protocol import Access, Image, Parent, Refused
-from causeway.virt.shared_disks.store import StoredDisk
 
 #: The image's metadata that says the image's id, and whose it is: a clone has its parent's metadata, and is nobody's yet.
 OWNER = "causeway.owner"
