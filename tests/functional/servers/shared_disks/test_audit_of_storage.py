@@ -7,6 +7,7 @@ from typing import Any
 from causeway.model.audit import Disagreement
 from tests.functional.servers.shared_disks.shared_cloud import OPTIONS, SharedCloud
 
+KIND = SharedCloud
 CLOUD: dict[str, Any] = {"cells": 2, "hosts_per_cell": 2, "overrides": OPTIONS}
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.functional.servers.shared_disks.shared_cloud import HOSTS, SharedCloud
 
 #: the hosts of both cells, but the last of the second cell, keep disks in one store
+KIND = SharedCloud
 CLOUD: dict[str, Any] = {
     "cells": 2,
     "hosts_per_cell": 2,

@@ -12,6 +12,7 @@ import pytest
 from causeway.virt.simulated.disk import EXPORTED, Disk, Header
 from tests.functional.servers.shared_disks.shared_cloud import OPTIONS, SharedCloud
 
+KIND = SharedCloud
 CLOUD: dict[str, Any] = {"cells": 1, "hosts_per_cell": 2, "overrides": OPTIONS}
 RAW = Disk(Header(), ["of the image"]).encode()
 
