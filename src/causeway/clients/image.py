@@ -282,6 +282,22 @@ class ImageClient:
         )
         return [str(each["url"]) for each in answer.json() if each.get("url")]
 
+    def add_location(self, context: RequestContext, image_id: str, location: str) -> None:
+        """Says to the service where the data of an image is that we made for a server. It has none yet, and has it soon after.
+
+        Raises ImageNotFound, Forbidden and ServiceRefused if the service does not accept it.
+        """
+        self._api.call(
+            context,
+            "POST",
+            "/v2/images/{image_id}/locations",
+            f"accept where image {image_id} is kept",
+            called_as=SERVICE,
+            body={"url": location, "validation_data": {}},
+            missing=not_found(image_id),
+            image_id=image_id,
+        )
+
     def delete(self, context: RequestContext, image_id: str, *, called_as: CalledAs = OF_SERVER) -> None:
         """Deletes an image that we made for a server, if it exists."""
         with suppress(errors.ImageNotFound):

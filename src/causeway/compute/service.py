@@ -20,6 +20,7 @@ from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.disks.rounds import Rounds
+from causeway.compute.guests import made_images
 from causeway.compute.guests.consoles import ConsolesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
@@ -169,6 +170,7 @@ class ComputeService:
         self.host.driver.start()
         self._load_claims()
         catch_up(self.host, self._missed)
+        made_images.delete_unfinished(self.host)
         self.host.disk_server.start()
         self._server.start()
         self._reporter.start()

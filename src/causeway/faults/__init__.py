@@ -30,6 +30,7 @@ Points:
 - ``disk.upload.in``, ``disk.download.in``: a disk goes through the image service, and a part of it (1 MiB up, 256 KiB down) has.
 - ``disk.stream.in``, ``disk.stream.off``: the disk of a guest that is shelved is uploaded while the guest runs; while it is off;
   ``disk.stream.sent``: the upload has ended, and the host still has what it made for it.
+- ``image.stored``: an image of a server is where the image service keeps its own, which does not know of it yet.
 - ``driver.METHOD.before|after``: the calls to the driver that change something.
 - ``call.SERVICE METHOD ROUTE.request|reply``: calls to the services around.
 - ``rpc.TOPIC.METHOD.request|reply``: calls between our own services.

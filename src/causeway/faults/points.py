@@ -44,6 +44,7 @@ DISK_POINTS = (
     "disk.stream.in",
     "disk.stream.off",
     "disk.stream.sent",
+    "image.stored",
 )
 # A host begins a round of a running guest's disks, sends a part of it, has received a part.
 WARM_POINTS = ("warm.round.begun", "warm.part.out", "warm.part.in")

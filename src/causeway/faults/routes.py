@@ -16,6 +16,7 @@ ROUTES = (
     "image DELETE /v2/images/{image_id}",
     "image GET /v2/images/{image_id}/file",
     "image GET /v2/images/{image_id}/locations",
+    "image POST /v2/images/{image_id}/locations",
     "image PUT /v2/images/{image_id}/file",
     "network GET /v2.0/agents",
     "network GET /v2.0/extensions",

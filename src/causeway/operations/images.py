@@ -11,6 +11,7 @@ from causeway.clients.rights import named
 from causeway.model import operations
 from causeway.model.states import TaskState
 from causeway.model.things import Thing
+from causeway.operations import root_disk_images
 from causeway.running.operation_run import OperationRun
 from causeway.sagas.memory import Given
 from causeway.sagas.recipe import Recipe, Step
@@ -34,7 +35,7 @@ Run: TypeAlias = OperationRun[ImageMemory]
 
 
 class UploadDisk(Step[Run]):
-    """Has the host upload the root disk into the image, as it is at one instant. The guest continues to run."""
+    """Has the host make the image of the root disk, as it is at one instant. The guest continues to run."""
 
     name = "UploadDisk"
     reads = frozenset({"image_id"})
@@ -56,10 +57,7 @@ class UploadDisk(Step[Run]):
                     run.transferred(image.size)
                     return
             guests.require_host(run, host)
-            uploaded = run.computes.upload_disk(
-                run.context, host, token=run.token(self.name), instance=instance, image_id=image_id, power_off=False
-            )
-            run.transferred(uploaded.bytes_done)
+            run.transferred(root_disk_images.make(run, self.name, host, image_id, power_off=False))
 
     def undo(self, run: Run) -> None:
         run.services.images.delete(run.context, run.memory.image_id)

@@ -17,6 +17,7 @@ from causeway.model.operation_kinds import kind_of
 from causeway.model.shelved import HOST, IMAGE, SINCE
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
+from causeway.operations import root_disk_images
 from causeway.running.operation_run import OperationRun
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.memory import Given
@@ -46,7 +47,7 @@ Run: TypeAlias = OperationRun[ShelveMemory]
 
 
 class StoreDisk(ServerStep[Run]):
-    """Powers the guest off and stores its root disk in an image. If the host can, it uploads most of the disk before."""
+    """Powers the guest off and stores its root disk in an image. A host that uploads it uploads most of it before, if it can."""
 
     name = "StoreDisk"
     reads = frozenset({"image_id", "was_running"})
@@ -78,10 +79,7 @@ class StoreDisk(ServerStep[Run]):
             if image_id is None:
                 computes.store_disk(run.context, host, token=token, instance=instance, image_id=None)
                 return
-            uploaded = computes.upload_disk(
-                run.context, host, token=token, instance=instance, image_id=image_id, power_off=True
-            )
-            run.transferred(uploaded.bytes_done)
+            run.transferred(root_disk_images.make(run, self.name, host, image_id, power_off=True))
 
     def undo(self, run: Run) -> None:
         instance = run.instance()

@@ -130,3 +130,41 @@ def test_an_unshelved_disk_stands_alone_and_the_shelved_image_is_gone(cloud: Clo
         assert (now.first("vda"), now.lines("vda")) == (before.first("vda"), before.lines("vda") + number)
         assert cloud.parent(f"vms/{server.id}_disk") is None
         assert set(cloud.names("images")) == kept
+
+
+def test_an_image_of_a_server_is_made_in_glance_s_pool_if_the_host_may_write_there(
+    cloud: CloudOnCeph, tmp_path: Path
+) -> None:
+    image = raw_image(cloud, tmp_path)
+    server = cloud.boot_on(HOST, image_id=image.id)
+    before = report(cloud, server)
+    uploaded = cloud.member.compute.create_server_image(server, "uploaded", wait=True, timeout=200)
+    assert cloud.member.image.get_image(uploaded.id).disk_format == "qcow2"
+    names = cloud.names("images")
+
+    may = "profile rbd pool=vms, profile rbd pool=volumes, profile rbd pool=images"
+    cloud.ceph.run("ceph", "auth", "caps", "client.compute", "mon", "profile rbd", "mgr", "profile rbd", "osd", may)
+    made = cloud.member.compute.create_server_image(server, "made", wait=True, timeout=200)
+    found = cloud.member.image.get_image(made.id)
+    assert (found.disk_format, found.size, found.hash_value, found.checksum) == ("raw", 1 << 30, None, None)
+    assert set(cloud.names("images")) == {*names, made.id}
+    assert cloud.parent(f"images/{made.id}") is None
+    assert cloud.ceph.run("rbd", "snap", "ls", f"vms/{server.id}_disk") == ""
+
+    other = cloud.boot_on(HOST, image_id=made.id)
+    said = report(cloud, other, after_boot=before.boot)
+    assert (said.first("vda"), said.lines("vda")) == (before.first("vda"), before.lines("vda") + 1)
+    assert cloud.parent(f"vms/{other.id}_disk") == f"images/{made.id}@snap"
+    cloud.member.image.delete_image(made.id)
+    assert set(cloud.names("images")) == set(names)
+
+    cloud.member.compute.shelve_server(server.id)
+    ended(cloud, server, "SHELVED_OFFLOADED")
+    (shelved,) = set(cloud.names("images")) - set(names)
+    assert cloud.member.image.get_image(shelved).disk_format == "raw" and cloud.parent(f"images/{shelved}") is None
+    cloud.member.compute.unshelve_server(server.id)
+    ended(cloud, server, "ACTIVE")
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.first("vda"), now.lines("vda")) == (before.first("vda"), before.lines("vda") + 1)
+    assert cloud.parent(f"vms/{server.id}_disk") is None
+    assert set(cloud.names("images")) == set(names)

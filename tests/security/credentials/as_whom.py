@@ -80,7 +80,7 @@ TABLE = (
         _MADE,
     ),
     Row("images.show_of_server", "SERVICE", "moves/steps/images.py", _OF_MOVES),
-    Row("images.set_properties", "OF_SERVER", "operations/volume_images.py", _MADE),
+    Row("images.set_properties", "OF_SERVER", "operations/root_disk_images.py operations/volume_images.py", _MADE),
     Row("images.stream", "OF_SERVER", "operations/volume_images.py", _MADE),
     # volumes
     Row("volumes.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),

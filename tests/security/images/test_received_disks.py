@@ -66,6 +66,18 @@ def test_nothing_of_a_file_that_a_source_names_arrives(tmp_path: Path, disks: In
     assert not any(b"of this host" in path.read_bytes() for path in disks.directory.rglob("*") if path.is_file())
 
 
+def test_a_disk_of_a_raw_image_that_is_deleted_soon_stands_alone(tmp_path: Path, disks: InstanceDisks) -> None:
+    """The disk of a shelved server holds whatever its guest wrote, which may be the header of a format that names files."""
+    content, _accepted = CONTENTS["qcow2 with a backing file"]
+    image = came(tmp_path, content.ljust(MIB, b"\0"))
+    root = RootDisk(BaseImage(image, "raw", MIB), None, size_gb=1, stands_alone=True)
+    disks.create_root(SERVER, root)
+    made = disks.root(SERVER)
+    assert (qemu_img.layer_below(made), qemu_img.virtual_size(made)) == (None, GIB)
+    run("qemu-img", "convert", "-O", "raw", made, tmp_path / "again", timeout=30.0)
+    assert (tmp_path / "again").read_bytes()[:MIB] == image.read_bytes()
+
+
 @pytest.mark.parametrize(("size", "fits"), [(MIB, True), (GIB, True), (GIB + 512, False), (100 << 40, False)])
 def test_a_disk_is_at_most_as_large_as_the_flavor_says(
     tmp_path: Path, disks: InstanceDisks, size: int, fits: bool

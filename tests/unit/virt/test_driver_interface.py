@@ -17,6 +17,7 @@ FREE = {
     # These answer that there is nothing, or do nothing.
     "confine",
     "delete_rescue_disk",
+    "delete_stored_image",
     "detach_volume",
     "discard_temporary_files",
     "disk_bytes",
@@ -40,6 +41,7 @@ FREE = {
     "settle_disks",
     "shared_disks",
     "storage",
+    "store_image",
     "stored_image",
     "take_over_disks",
 }

@@ -11,7 +11,7 @@ from causeway.errors import GuestFailed
 from causeway.virt.driver import StoredImage
 from causeway.virt.image_formats import begins_raw
 from causeway.virt.libvirt.storage.rbd.images import RbdImages
-from causeway.virt.libvirt.storage.rbd.protocol import Beginning, Clone, Parent, Read, Refused
+from causeway.virt.libvirt.storage.rbd.protocol import Access, Beginning, Clone, Parent, Read, Refused
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
 
 FSID = "6d3f6b2e-0c0a-4f0c-9a5a-0f6b1c2d3e4f"
@@ -24,6 +24,7 @@ class Client:
 
     def __init__(self, content: bytes = b"raw" + bytes(1021), refuses: int = 0) -> None:
         self.fsid = FSID
+        self.access = Access("ceph.conf", "compute", "vms", 5, 5)
         self.asked: list[Any] = []
         self._content, self._refuses = content, refuses
 
@@ -32,6 +33,9 @@ class Client:
         if self._refuses:
             raise Refused(self._refuses, "no")
         return Beginning(1 << 30, self._content) if isinstance(call, Read) else None
+
+    def close(self) -> None:
+        pass
 
 
 def images(client: Client) -> RbdImages:
@@ -91,3 +95,13 @@ def test_bytes_of_another_format_are_not_cloned(content: bytes) -> None:
 def test_partition_tables_and_short_content_are_raw() -> None:
     table = bytes(446) + b"\x80\0\0\0\x83\0\0\0\x01\0\0\0\x01\0\0\0" + bytes(48) + b"\x55\xaa"
     assert all(begins_raw(content) for content in (table + bytes(1 << 16), b"", b"x", bytes(512 << 10)))
+
+
+def test_a_host_that_may_not_write_to_the_image_service_s_pool_makes_and_deletes_nothing_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, glance = Client(), Client(refuses=errno.EPERM)
+    monkeypatch.setattr(RbdStore, "of_pool", lambda *_arguments: RbdStore(cast(Any, glance)))
+    assert images(own).store("disk", "copied", "image", GLANCE) is None
+    images(own).delete_stored("image", GLANCE)
+    assert glance.asked and own.asked == []

@@ -5,7 +5,7 @@ An order that is repeated after its answer was lost gets the recorded outcome. A
 
 from __future__ import annotations
 
-from causeway.compute.guests import build, devices, disk_images, power, rebuild
+from causeway.compute.guests import build, devices, disk_images, made_images, power, rebuild
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced
@@ -153,6 +153,18 @@ class OrdersEndpoint:
         """
         copy = disk_images.store if power_off else disk_images.upload
         return UploadedDisk(copy(self._host, context, instance, image_id, self._progress(context, token)))
+
+    @fenced
+    def store_image(
+        self,
+        context: RequestContext,
+        *,
+        token: OperationToken,  # noqa: ARG002
+        instance: Instance,
+        image_id: str,
+        power_off: bool,
+    ) -> UploadedDisk:
+        return UploadedDisk(made_images.make(self._host, context, instance, image_id, power_off=power_off))
 
     @fenced
     def connect_volume(

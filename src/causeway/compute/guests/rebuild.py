@@ -5,13 +5,15 @@ from __future__ import annotations
 from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.guests import guest, plugging
 from causeway.compute.guests.build import claimed
-from causeway.compute.guests.root_images import root_disk_of
+from causeway.compute.guests.root_images import find_stored, root_disk_of
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.image import RAW
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.virt.driver import ROOT_DISK, Progress, RootDisk, no_progress
+from causeway.virt import image_formats
+from causeway.virt.driver import ROOT_DISK, BaseImage, Progress, RootDisk, no_progress
 
 
 def rebuild(
@@ -83,9 +85,16 @@ def _root_disk(
     size_gb = instance.flavor.root_gb
     if snapshot_id is None:
         return root_disk_of(host, context, instance.image_ref, size_gb, progress)
+    stored = find_stored(host, context, snapshot_id, size_gb)
+    if stored is not None:
+        return RootDisk(base=None, base_image_id=None, size_gb=size_gb, stored_image=stored, stands_alone=True)
     path = host.image_cache.received(snapshot_id, instance.uuid)
     image = host.images.download(context, snapshot_id, path, progress)
     said = image.disk_format or "of no format"
+    if said == RAW:
+        size = path.stat().st_size
+        image_formats.check_size(f"Image {snapshot_id}", size, host.image_cache.most_bytes(size_gb))
+        return RootDisk(BaseImage(path, RAW, size), base_image_id=None, size_gb=size_gb, stands_alone=True)
     return RootDisk(base=None, base_image_id=None, snapshot=path, snapshot_format=said, size_gb=size_gb)
 
 

@@ -24,6 +24,7 @@ ORDERS = frozenset(
         "send_offered",
         "send_part",
         "store_disk",
+        "store_image",
         "upload_disk",
         "wake_guest_at_dest",
     }

@@ -49,6 +49,7 @@ UNDONE_BY = {
     "rebuild_guest": ("remove_guest",),
     "start_guest": ("stop_guest",),
     "store_disk": ("restore_guest",),
+    "store_image": ("restore_guest",),
     "upload_disk": ("restore_guest",),
     "build_guest": ("undo_build",),
     "rescue_guest": ("undo_rescue",),

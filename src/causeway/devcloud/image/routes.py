@@ -28,6 +28,7 @@ ROUTES = [
     Route("PUT", IMAGE + "/file", files.upload, 204, in_transaction=False),
     Route("GET", IMAGE + "/file", files.download, in_transaction=False),
     Route("GET", IMAGE + "/locations", files.list_locations),
+    Route("POST", IMAGE + "/locations", files.add_location, 202),
     Route("PUT", IMAGE + "/tags/{tag}", images.add_tag, 204),
     Route("DELETE", IMAGE + "/tags/{tag}", images.delete_tag, 204),
     Route("GET", IMAGE + "/members", members.list_members),

@@ -115,6 +115,22 @@ class OrderCalls(GuestCalls, GuestStateCalls):
     ) -> None:
         """Powers the guest off, whose disk is a volume. ``image_id``: always None; hosts of 0.1.0 need the argument."""
 
+    @call(since="1.18", monitor=True, too_old=shares_no_disks)
+    def store_image(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: OperationToken,
+        instance: Instance,
+        image_id: str,
+        power_off: bool,
+    ) -> UploadedDisk:
+        """Makes an image of the root disk where the image service keeps its images. The image's record exists, and says raw.
+
+        Its size is None if the host can't: then nothing has happened. ``power_off``: powers the guest off before.
+        """
+
     @call(since="1.14", monitor=True)
     def upload_disk(
         self,

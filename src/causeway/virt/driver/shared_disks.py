@@ -6,6 +6,7 @@ it; a driver leaves that to `causeway.virt.shared_disks.ownership`.
 
 from __future__ import annotations
 
+from causeway.model.instance import Instance
 from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.virt.driver.specs import StoredImage
 from causeway.virt.driver.support import unsupported
@@ -24,6 +25,17 @@ class SharedDiskMethods:
         The host has opened it, and it is raw. Changes nothing.
         """
         return None
+
+    def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> StoredImage | None:  # noqa: ARG002
+        """Makes an image of a disk as it is at one instant, in the storage and the pool of the image at ``beside``.
+
+        ``beside``: a location of the image service, as for `stored_image`. The image stands alone. One of that id is replaced.
+        The guest continues to run. None: this disk or this location is elsewhere, or the storage refuses; then nothing is left.
+        """
+        return None
+
+    def delete_stored_image(self, image_id: str, beside: str) -> None:
+        """Deletes what `store_image` made, if it did. Called only when the image service does not have it."""
 
     def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:  # noqa: ARG002
         """The disks of a guest of this host that other hosts can take over, by name.

@@ -76,6 +76,8 @@ class RootDisk:
     shared: SharedDisk | None = None
     #: the base image, if nothing of it has to be on this host (`SharedDiskMethods.stored_image`); ``base`` is None then
     stored_image: StoredImage | None = None
+    #: nothing of the disk may stay in ``base`` (raw then) or ``stored_image``, which is deleted soon
+    stands_alone: bool = False
 
 
 @dataclass

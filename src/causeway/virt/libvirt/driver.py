@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -410,6 +410,14 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def stored_image(self, location: str) -> StoredImage | None:
         return self._disks.stored_image(location)
+
+    def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> StoredImage | None:
+        runs = power.state(self._connection, instance.uuid) is PowerState.RUNNING
+        still = agent.Agent(self._connection, self._instances_dir).still(instance) if runs else nullcontext()
+        return self._disks.store_image(instance.uuid, name, image_id, beside, still)
+
+    def delete_stored_image(self, image_id: str, beside: str) -> None:
+        self._disks.delete_stored_image(image_id, beside)
 
     def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
         return self._disks.offered(uuid)

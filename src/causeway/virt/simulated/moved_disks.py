@@ -121,6 +121,24 @@ class MovedDisksDriver(SimulatedBase, ABC):
     def stored_image(self, location: str) -> virt.StoredImage | None:
         return self._disk_maker.stored_image(location)
 
+    def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> virt.StoredImage | None:
+        kept = self._disk_maker.beside(beside, image_id)
+        if kept is None:
+            return None
+        guest = self.files.guests.get(instance.uuid)
+        of_running = guest is not None and guest.power_state is PowerState.RUNNING
+        with self._export(instance, name, flatten=True, of_running=of_running) as exported:
+            made = disk.load(exported.path)
+        if made.header.written is not None:
+            return None
+        disk.save(kept, made)
+        return virt.StoredImage(kept.as_uri(), kept.stat().st_size)
+
+    def delete_stored_image(self, image_id: str, beside: str) -> None:
+        kept = self._disk_maker.beside(beside, image_id)
+        if kept is not None:
+            durable.delete(kept)
+
     def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
         return self.files.shared.offered(self.files.disks(uuid)) if self.files.shared is not None else {}
 

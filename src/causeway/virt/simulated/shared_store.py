@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from causeway import durable
 from causeway.errors import GuestFailed
@@ -95,6 +96,11 @@ class DiskMaker:
             if not image_formats.begins_raw(file.read(1 << 16)):
                 return None
         return StoredImage(location, path.stat().st_size)
+
+    def beside(self, location: str, image_id: str) -> Path | None:
+        """The file for another image, where the image at the location is."""
+        found = self._kept_image(location)
+        return None if found is None else found.with_name(str(UUID(image_id)))
 
     def _kept_image(self, location: str) -> Path | None:
         """The file of an image of the image service, if it is in the store."""

@@ -103,8 +103,12 @@ class InstanceDisks(InstanceFolders):
         elif wanted.snapshot is not None:
             raise DiskTransferFailed(f"The root disk of server {uuid} was not received.", details=str(wanted.snapshot))
         elif wanted.base is not None:
-            partial = disk.with_name("disk.partial")
-            qemu_img.create(partial, max(wanted.size_gb * _GIB, wanted.base.virtual_size), _existing(wanted.base))
+            partial, size = disk.with_name("disk.partial"), max(wanted.size_gb * _GIB, wanted.base.virtual_size)
+            if wanted.stands_alone:
+                qemu_img.from_raw(wanted.base.path, partial, self.timeout)
+                qemu_img.grow(partial, size)
+            else:
+                qemu_img.create(partial, size, _existing(wanted.base))
             self._write_info(uuid, wanted)
             durable.settle(partial, disk)
         else:
@@ -231,6 +235,20 @@ class InstanceDisks(InstanceFolders):
 
     def stored_image(self, location: str) -> StoredImage | None:  # noqa: ARG002
         return None
+
+    def store_image(
+        self,
+        uuid: str,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+        image_id: str,  # noqa: ARG002
+        beside: str,  # noqa: ARG002
+        still: AbstractContextManager[None],  # noqa: ARG002
+    ) -> StoredImage | None:
+        """``still``: keeps the guest's file systems still at the instant that the image shows."""
+        return None
+
+    def delete_stored_image(self, image_id: str, beside: str) -> None:
+        pass
 
     def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:  # noqa: ARG002
         """The names of the guest's disks that other hosts may reach."""

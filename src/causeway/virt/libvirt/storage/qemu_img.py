@@ -101,9 +101,9 @@ def copy(disk: Path, target: Path, without: Layer | None, timeout: float) -> Non
         name_below(target, None)
 
 
-def from_raw(raw: Path, target: Path) -> None:
-    """Makes a qcow2 disk from a raw file of ours."""
-    _run(_most_of(raw.stat().st_size), "convert", "-q", "-f", RAW, "-O", QCOW2, raw, target)
+def from_raw(raw: Path, target: Path, timeout: float = _TIMEOUT) -> None:
+    """Makes a qcow2 disk from a raw file. ``timeout``: seconds."""
+    _run(_most_of(raw.stat().st_size), "convert", "-q", "-f", RAW, "-O", QCOW2, raw, target, timeout=timeout)
 
 
 def to_network(path: Path, disk_format: str, url: str, timeout: float, *, is_blank: bool = True) -> None:

@@ -77,8 +77,8 @@ class RbdDisks(InstanceDisks):
         self.make_folder(uuid)
         if wanted.shared is not None:
             self._take(uuid, ROOT_DISK, wanted.shared, size)
-        elif wanted.snapshot is not None or super().has(uuid, ROOT_DISK):
-            # As a file first, which came from elsewhere and is checked, and put on its base image.
+        elif wanted.snapshot is not None or super().has(uuid, ROOT_DISK) or (wanted.base and wanted.stands_alone):
+            # As a file first, which came from elsewhere and is checked, and put on its base image or off it.
             super().create_root(uuid, wanted)
             self._put_in(uuid, ROOT_DISK)
         elif wanted.stored_image is not None:
@@ -87,6 +87,8 @@ class RbdDisks(InstanceDisks):
             def clone_stored(disk: str) -> None:
                 self._images.clone(image, disk)
                 self._store.grow(disk, max(size, image.virtual_size))
+                if wanted.stands_alone:
+                    self._store.flatten(disk)
 
             self._shared.make(folder, ROOT_DISK, clone_stored)
         elif wanted.base is not None and wanted.base_image_id is not None:
@@ -180,14 +182,33 @@ class RbdDisks(InstanceDisks):
         held = self._shared.held(self.folder(uuid)).get(name)
         if held is None:
             return super().export_from_storage(uuid, name, still)
-        stored = self._store.find(held.name)
+        return self._exported(uuid, name, held.name, self._snapshot(held.name, still))
+
+    def _snapshot(self, stored_name: str, still: AbstractContextManager[None]) -> str:
+        """Makes a snapshot of a disk for a copy."""
+        stored = self._store.find(stored_name)
         for label in stored.snapshots if stored is not None else ():
             if label.startswith(_COPIED):
-                self._store.delete_snapshot(held.name, label)
+                self._store.delete_snapshot(stored_name, label)
         snapshot = f"{_COPIED}{uuid4().hex}"
         with still:
-            self._store.make_snapshot(held.name, snapshot)
-        return self._exported(uuid, name, held.name, snapshot)
+            self._store.make_snapshot(stored_name, snapshot)
+        return snapshot
+
+    def store_image(
+        self, uuid: str, name: str, image_id: str, beside: str, still: AbstractContextManager[None]
+    ) -> StoredImage | None:
+        held = self._shared.held(self.folder(uuid)).get(name)
+        if held is None or not self._images.is_in_cluster(beside):
+            return None
+        snapshot = self._snapshot(held.name, still)
+        try:
+            return self._images.store(held.name, snapshot, image_id, beside)
+        finally:
+            self._store.delete_snapshot(held.name, snapshot)
+
+    def delete_stored_image(self, image_id: str, beside: str) -> None:
+        self._images.delete_stored(image_id, beside)
 
     @contextmanager
     def _exported(self, uuid: str, name: str, stored_name: str, snapshot: str | None) -> Iterator[DiskExport]:

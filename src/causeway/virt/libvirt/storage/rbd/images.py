@@ -15,9 +15,10 @@ import logging
 import re
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
-from causeway.errors import GuestFailed
+from causeway.errors import CausewayError, GuestFailed, Misconfigured
 from causeway.model.image import BOOTABLE_FORMATS, QCOW2
 from causeway.virt import image_formats
 from causeway.virt.driver import StoredImage
@@ -66,6 +67,50 @@ class RbdImages:
         if parent is None:
             raise GuestFailed("An image is not in the storage of the host.", details=image.location)
         self._store.clone_from_other_pool(parent.pool, parent.image, parent.snapshot, name)
+
+    def store(self, name: str, snapshot: str, image_id: str, beside: str) -> StoredImage | None:
+        """Makes an image of a disk's snapshot in the pool of the image at ``beside``: see `SharedDiskMethods.store_image`."""
+        pool = self._pool_at(beside)
+        if pool is None:
+            return None
+        own = self._store.client.access.pool
+        try:
+            try:
+                pool.remove(image_id)
+                pool.clone_from_other_pool(own, name, snapshot, image_id)
+                pool.flatten(image_id)
+                pool.ask(protocol.MakeSnapshot(image_id, BASE_SNAPSHOT, protected=True))
+                size = pool.existing(image_id).size
+            except BaseException:
+                with suppress(CausewayError):
+                    pool.remove(image_id)
+                raise
+            finally:
+                pool.close()
+        except (GuestFailed, Misconfigured) as failure:
+            LOG.info("Image %s can't be made beside %s: %s %s", image_id, beside, failure.message, failure.details)
+            return None
+        location = f"rbd://{pool.client.fsid}/{pool.client.access.pool}/{image_id}/{BASE_SNAPSHOT}"
+        return StoredImage(location, size)
+
+    def delete_stored(self, image_id: str, beside: str) -> None:
+        """Deletes what `store` made."""
+        pool = self._pool_at(beside)
+        if pool is not None:
+            try:
+                pool.remove(image_id)
+            except Misconfigured as failure:
+                # Who may not delete there has made nothing there.
+                LOG.info("Image %s is not deleted beside %s: %s", image_id, beside, failure.details)
+            finally:
+                pool.close()
+
+    def is_in_cluster(self, location: str) -> bool:
+        return self._parent_at(location) is not None
+
+    def _pool_at(self, location: str) -> RbdStore | None:
+        parent = self._parent_at(location)
+        return None if parent is None else self._store.of_pool(parent.pool, self._timeout)
 
     def _parent_at(self, location: str) -> Parent | None:
         """Another service wrote the location: nothing is asked of Ceph unless these are names."""

@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import msgspec
+
 from causeway.errors import DiskInUse, GuestFailed, Misconfigured, StorageUnreachable
 from causeway.model.shared_disk import StoredDisk
 from causeway.virt.libvirt.storage.rbd import protocol
@@ -49,6 +51,11 @@ class RbdStore:
         """The store that options name. Empty: Ceph's own defaults. ``disk_timeout``: seconds for work on a whole disk."""
         access = Access(conf or _CONF, user or _USER, pool, connect_timeout, _REQUEST_TIMEOUT)
         return cls(RbdClient(access, Limits.of(access, disk_timeout)))
+
+    def of_pool(self, pool: str, disk_timeout: float) -> RbdStore:
+        """Another pool of the cluster, reached with the same account."""
+        access = msgspec.structs.replace(self.client.access, pool=pool)
+        return RbdStore(RbdClient(access, Limits.of(access, disk_timeout)), busy_timeout=self._busy_timeout)
 
     def close(self) -> None:
         """Ends the workers, and what waits for other hosts. Nothing is asked afterwards."""
