@@ -36,6 +36,7 @@ from causeway.model.host import (
     FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
     REQUIRES_SIGNATURES,
+    STORAGE,
     CellMapping,
     ComputeNode,
     HostMapping,
@@ -127,6 +128,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
         known = cell_records.host_mappings(api)
         for cell in mappings:
             checks |= _of_cell(conf, cell, known, cleanup)
+        checks["shared storage"] = lambda: _storage(_nodes(mappings))
         checks["conductors"] = lambda: _conductors(conf, _super_conductors(mappings))
         checks["moves"] = lambda: _moves(conf, api)
         checks["signed messages"] = lambda: _signed(conf, {each.host for each in known})
@@ -247,6 +249,19 @@ def _super_conductors(mappings: list[CellMapping]) -> list[Service]:
     return []
 
 
+def _nodes(mappings: list[CellMapping]) -> list[ComputeNode]:
+    """The hosts of all cells: storage is shared across them."""
+    found = []
+    for cell in mappings:
+        if not cell.is_cell0:
+            database = Database(cell.database_connection, cell.name)
+            try:
+                found += hosts.list_nodes(database)
+            finally:
+                database.close()
+    return found
+
+
 def _conductors(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
     now = utcnow()
     conductors = [service for service in services if service.binary == CONDUCTOR]
@@ -304,6 +319,22 @@ def _folders(nodes: list[ComputeNode]) -> Found:
         lines = [f"{host}: {lack}. No server is built there or moved there." for host, lack in sorted(lacking.items())]
         return Level.FAILURE, "\n".join(lines)
     return Level.SUCCESS, f"{len(nodes)} hosts can write theirs"
+
+
+def _storage(nodes: list[ComputeNode]) -> Found:
+    """Which hosts reported that they share storage. Only between these do servers move without their disks' content."""
+    sharing: dict[str, list[str]] = {}
+    for node in nodes:
+        if (storage := node.capabilities.get(STORAGE)) is not None:
+            sharing.setdefault(storage, []).append(node.host)
+    if not sharing:
+        return Level.SUCCESS, "no host has any"
+    alone = [f"{storage} only {names[0]}" for storage, names in sorted(sharing.items()) if len(names) == 1]
+    if alone:
+        return Level.WARNING, f"others can't take over servers with their disks: in {'; in '.join(alone)}"
+    without = len(nodes) - sum(map(len, sharing.values()))
+    parts = [f"{len(names)} hosts share {storage}" for storage, names in sorted(sharing.items())]
+    return Level.SUCCESS, ", ".join(parts + ([f"{without} have their own disks"] if without else []))
 
 
 def _certificates(nodes: list[ComputeNode]) -> Found:

@@ -124,6 +124,9 @@ OPTS: dict[str, list[Opt]] = {
         _multiplier("soft_anti_affinity", 1.0, "hosts with fewer members of the server's group"),
         _multiplier("build_failure", 1_000_000.0, "hosts with fewer recent failed builds"),
         _multiplier(
+            "shared_storage", 1_000.0, "hosts that share the storage of the server's disks, in a move or evacuation"
+        ),
+        _multiplier(
             "cross_cell_move", 1_000_000.0, "hosts of the server's own cell in a move; negative drains that cell"
         ),
     ],

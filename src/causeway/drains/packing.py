@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from causeway import errors
@@ -10,6 +12,7 @@ from causeway.drains.paths import Obstacle, goes_as_records
 from causeway.drains.scope import Tenant
 from causeway.model.drains import Shortage
 from causeway.model.flavor import Flavor
+from causeway.model.host import STORAGE
 from causeway.moves.destination import ask_for_flavor, keeps_zone
 from causeway.running.services import ConductorServices
 from causeway.scheduler.diagnose import PLACEMENT
@@ -49,9 +52,13 @@ def pack(
     tenants: list[Tenant],
     flavors: dict[str, Flavor],
     hosts: set[str],
+    capabilities: dict[str, dict[str, Any]],
 ) -> tuple[Packing, dict[str, Obstacle]]:
-    """Returns a place for each server, and obstacles of servers without a request. ``flavors``: server -> its new flavor."""
-    request, unasked = _request(services, tenants, flavors)
+    """Returns a place for each server, and obstacles of servers without a request.
+
+    ``flavors``: server -> its new flavor. ``capabilities``: of the hosts.
+    """
+    request, unasked = _request(services, tenants, flavors, capabilities)
     request.hosts = sorted(hosts)
     return services.scheduler.pack(context, request=request), unasked
 
@@ -86,7 +93,10 @@ def _amount(resource: str, amount: int) -> str:
 
 
 def _request(
-    services: ConductorServices, tenants: list[Tenant], flavors: dict[str, Flavor]
+    services: ConductorServices,
+    tenants: list[Tenant],
+    flavors: dict[str, Flavor],
+    capabilities: dict[str, dict[str, Any]],
 ) -> tuple[PackRequest, dict[str, Obstacle]]:
     uuids = [tenant.server.uuid for tenant in tenants]
     stored = mappings.get_specs(services.api, uuids)
@@ -102,6 +112,7 @@ def _request(
             unasked[uuid] = Obstacle("What it asked for when it was made is not known.", "Ask the audit about it.")
             continue
         spec = _spec(services, tenant, stored[uuid])
+        spec.source_storage = capabilities.get(server.host or "", {}).get(STORAGE)
         key = msgspec.json.encode((spec, flavors[uuid].flavorid, flavors[uuid].extra_specs, server.port_devices))
         if key not in numbers:
             try:

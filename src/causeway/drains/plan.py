@@ -49,7 +49,9 @@ def plan_of(services: ConductorServices, context: RequestContext, request: Drain
     planned = _Planned({tenant.server.uuid: _row(tenant, resized) for tenant in scoped.tenants})
     free = [tenant for tenant in scoped.tenants if not _blocked_here(planned, tenant, request, resized, scoped)]
     flavors = {tenant.server.uuid: resized.get(tenant.server.flavor.name, tenant.server.flavor) for tenant in free}
-    packed, unasked = packing.pack(services, context, free, flavors, hosts) if free else (Packing(), {})
+    packed, unasked = (
+        packing.pack(services, context, free, flavors, hosts, scoped.capabilities) if free else (Packing(), {})
+    )
     for tenant in free:
         row = planned.rows[tenant.server.uuid]
         place = packed.places.get(tenant.server.uuid)

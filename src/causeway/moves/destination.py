@@ -46,6 +46,7 @@ def request_spec(
         allow_cross_cell_move=memory.cross_cell_allowed,
         leave_cell=memory.source_cell if memory.keeps_memory else None,
     )
+    spec.source_storage = memory.source_storage
     if spec.availability_zone is None and keeps_zone(
         conf, names_host=memory.requested_host is not None, has_volumes=has_volumes
     ):

@@ -48,18 +48,20 @@ def choose(
     ignore: Collection[str] = (),
     leaves_cell: bool = False,
     zone: str | None = None,
+    storage: str | None = None,
 ) -> ClaimedHost:
     """Chooses and claims a host. Raises NoValidHost.
 
     ``order``: names the order, each time one is sent. ``host``: the requested one; ``forced``: skips all filters; ``ignore``:
     hosts that refused. ``leaves_cell``: any cell except ``cell_uuid``. ``zone``: where the server stays, unless it is pinned to
-    another one.
+    another one. ``storage``: of its disks, if several hosts reach it; these are preferred.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
     spec.requested_destination = (
         Destination(leave_cell=cell_uuid) if leaves_cell else Destination(host=host, cell=cell_uuid)
     )
     spec.availability_zone = spec.availability_zone or zone
+    spec.source_storage = storage
     hardware = asked_of(services.conf, spec.flavor, spec.image, requests_of(instance))
     spec.numa_topology, spec.pci_requests = hardware.numa_topology, hardware.pci_requests
     spec.ignore_hosts = [*ignore] if instance.host is None else [instance.host, *ignore]

@@ -17,23 +17,49 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.resources import DISABLED
 
 PLACEMENT = "Placement"
+# What providers may share with hosts, and what all hosts have themselves.
+_SHAREABLE, _OWN = "DISK_GB", "MEMORY_MB"
 
 
 @dataclass
 class Offer:
-    """The resources and traits that all providers of a host have together."""
+    """The resources and traits that all providers of a host have together.
+
+    ``shared``: resource class -> the provider that shares it with the host, whose capacity then is in ``capacity``.
+    """
 
     capacity: dict[str, Capacity] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
     traits: set[str] = field(default_factory=set)
 
 
-def look_closer(placement: PlacementClient, classes: Iterable[str]) -> dict[str, Offer]:
-    """Returns root provider -> its resources, for hosts with any of these resource classes. One call for each class."""
-    offers: dict[str, Offer] = {}
+def look_closer(
+    placement: PlacementClient, classes: Iterable[str], offers: dict[str, Offer] | None = None
+) -> dict[str, Offer]:
+    """Returns root provider -> its resources, for hosts with any of these resource classes. One call for each class.
+
+    ``offers``: earlier answers, to which these are added.
+    """
+    offers = {} if offers is None else offers
     for resource_class in sorted(classes):
-        relaxed = CandidatesRequest([RequestGroup(resources={resource_class: 1})])
-        offers |= _offers(placement.allocation_candidates(relaxed))
+        resources = {resource_class: 1}
+        if resource_class == _SHAREABLE:
+            # Only beside what a host has itself does Placement say with which hosts a provider shares its disk.
+            resources[_OWN] = 1
+        relaxed = CandidatesRequest([RequestGroup(resources=resources)])
+        _add(offers, _offers(placement.allocation_candidates(relaxed)))
     return offers
+
+
+def _add(offers: dict[str, Offer], more: dict[str, Offer]) -> None:
+    """Adds newer offers; what is shared with a host is in one of the answers only."""
+    for root, offer in more.items():
+        before = offers.get(root)
+        if before is not None:
+            for name, provider in before.shared.items():
+                if name not in offer.capacity:
+                    offer.capacity[name], offer.shared[name] = before.capacity[name], provider
+        offers[root] = offer
 
 
 def why_not_offered(
@@ -65,6 +91,11 @@ def _offers(candidates: Candidates) -> dict[str, Offer]:
         for name, more in provider.resources.items():
             known = offer.capacity.get(name, Capacity(0, 0))
             offer.capacity[name] = Capacity(known.capacity + more.capacity, known.used + more.used)
+    for request in candidates.requests:
+        of_node = offers[candidates.root_of(request)]
+        for uuid, resources in request.allocations.items():
+            for name in resources.keys() - of_node.capacity.keys():
+                of_node.capacity[name], of_node.shared[name] = candidates.providers[uuid].resources[name], uuid
     return offers
 
 
@@ -94,10 +125,16 @@ def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
     for name, needs in sorted(asked.resources.items()):
         known = offer.capacity.get(name)
         if known is None:
-            return Refusal(f"has no {name}", f"have no {name}")
+            return has_none_of(name)
         if known.free < needs:
             return Refusal(f"is full on {name}", f"are full on {name}", needs=needs, free=max(0, known.free))
     return None
+
+
+def has_none_of(resource_class: str) -> Refusal:
+    """The refusal of a host without a resource class, or whose class another provider shares and has none left."""
+    more = " free" if resource_class == _SHAREABLE else ""
+    return Refusal(f"has no {resource_class}{more}", f"have no {resource_class}{more}")
 
 
 def wrong_traits(traits: set[str], asked: CandidatesRequest) -> Refusal | None:

@@ -12,7 +12,7 @@ from causeway.clients.placement import CandidatesRequest, ProviderSummary
 from causeway.clients.placement.types import Resources
 from causeway.model.flavor import Flavor
 from causeway.model.host import PASSING_CAPABILITIES
-from causeway.scheduler.diagnose import PLACEMENT, not_in_aggregates, wrong_traits
+from causeway.scheduler.diagnose import PLACEMENT, has_none_of, not_in_aggregates, wrong_traits
 from causeway.scheduler.explain import Refusal, RefusedHosts
 from causeway.scheduler.filters import HostFilter, Request, first_refusal
 from causeway.scheduler.filters.compute import ComputeFilter, healthy_until
@@ -251,7 +251,7 @@ class View:
                     below = {name for one in self.offers[host.node_uuid] for name in one.resources}
                     kind.is_undecided = kind.is_undecided or self._is_shared or missing <= below
                     name = min(missing)
-                    refusal = Refusal(f"has no {name}", f"have no {name}")
+                    refusal = has_none_of(name)
                 if refusal is not None:
                     refusal.filter = PLACEMENT
             if refusal is None:

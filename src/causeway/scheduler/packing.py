@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from causeway.clients.placement import CandidatesRequest, Capacity
-from causeway.scheduler.diagnose import PLACEMENT, Offer, not_in_aggregates, too_little, wrong_traits
+from causeway.scheduler.diagnose import PLACEMENT, Offer, has_none_of, not_in_aggregates, too_little, wrong_traits
 from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.hardware import fitted
@@ -26,6 +26,7 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.many import AssignedHost, GroupPlaces, Homeless, Lack, Missing, Mover, Packing
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.select import verdict_on
+from causeway.scheduler.weighers.shared_storage import shares_storage
 
 _SOFT = {"soft-affinity": -1, "soft-anti-affinity": 1}
 
@@ -56,15 +57,19 @@ class Packer:
         self,
         filters: Filters,
         hosts: list[HostState],
-        traits: dict[str, set[str]],
+        offers: dict[str, Offer],
         kinds: list[Kind],
         groups: dict[str, GroupPlaces],
         instance_hosts: dict[str, str],
     ) -> None:
-        """``traits`` by the node's uuid."""
+        """``offers``: what Placement has, by the node's uuid."""
         self._filters = filters
         self._empty = hosts
-        self._traits = traits
+        self._offers = offers
+        self._sharing: dict[tuple[str, str], list[int]] = {}
+        for number, host in enumerate(hosts):
+            for name, provider in offers.get(host.node_uuid, Offer()).shared.items():
+                self._sharing.setdefault((provider, name), []).append(number)
         self._kinds = kinds
         self._groups = groups
         self._instance_hosts = instance_hosts
@@ -78,7 +83,9 @@ class Packer:
         """``movers``: their ``spec`` is the number of their kind."""
         best: _Attempt | None = None
         for constrained_first, choose in ORDERS:
-            attempt = _Attempt(self._filters, self._empty, self._kinds, self._groups, self._instance_hosts, choose)
+            attempt = _Attempt(
+                self._filters, self._empty, self._kinds, self._groups, self._instance_hosts, choose, self._sharing
+            )
             for mover in sorted(movers, key=lambda one: self._turn(one, constrained_first)):
                 attempt.place(mover)
             if best is None or len(attempt.homeless) < len(best.homeless):
@@ -104,7 +111,7 @@ class Packer:
                 first_refusal(self._filters.decisive, host, request)
                 or _of_placement(not_in_aggregates(host, request, kind.asked))
                 or _of_placement(_has_none(host, kind.needs))
-                or _of_placement(wrong_traits(self._traits.get(host.node_uuid, set()), kind.asked))
+                or _of_placement(wrong_traits(self._offers.get(host.node_uuid, Offer()).traits, kind.asked))
                 or first_refusal(self._filters.lasting, host, request)
             )
             if refusal is None:
@@ -124,7 +131,10 @@ class _Attempt:
         groups: dict[str, GroupPlaces],
         instance_hosts: dict[str, str],
         choose: _Choose,
+        sharing: dict[tuple[str, str], list[int]],
     ) -> None:
+        """``sharing``: (provider, resource class) -> the hosts that share it."""
+        self._sharing = {number: (name, hosts) for (_provider, name), hosts in sharing.items() for number in hosts}
         self.filters = filters
         self.hosts = [replace(host, capacity=dict(host.capacity)) for host in hosts]
         self.kinds = kinds
@@ -137,7 +147,7 @@ class _Attempt:
         self._instance_hosts = dict(instance_hosts)
         self._choose = choose
         # Of each kind the hosts that may have room, in the order of the choice.
-        self.queues: dict[int, list[tuple[bool, float, int]]] = {}
+        self.queues: dict[int, list[tuple[int, float, int]]] = {}
 
     def place(self, mover: Mover) -> None:
         kind, request = self.kinds[mover.spec], self.request_of(mover)
@@ -156,6 +166,9 @@ class _Attempt:
         if kind.spec.numa_topology is not None or kind.spec.pci_requests:
             host.take_hardware(fitted(host, request) if kind.spec.numa_topology else None, kind.spec.pci_requests)
         host.take(kind.needs)
+        name, sharers = self._sharing.get(number, ("", []))
+        for other in sharers:
+            self.hosts[other].capacity[name] = host.capacity[name]
         self.placed[mover.uuid] = number
         self._instance_hosts[mover.uuid] = host.host
         if mover.group in self._members:
@@ -165,7 +178,7 @@ class _Attempt:
         """Places a server on a suitable host, preferably one that has room now."""
         choice = min(
             kind.hosts,
-            key=lambda each: (self.is_foreign(each, kind), not self.has_room(each, kind), self.load(each, kind), each),
+            key=lambda each: (self.distance(each, kind), not self.has_room(each, kind), self.load(each, kind), each),
             default=None,
         )
         if choice is None:
@@ -185,18 +198,20 @@ class _Attempt:
             instance_hosts=self._instance_hosts,
         )
 
-    def queue(self, mover: Mover, kind: Kind) -> list[tuple[bool, float, int]]:
+    def queue(self, mover: Mover, kind: Kind) -> list[tuple[int, float, int]]:
         if mover.spec not in self.queues:
             self.queues[mover.spec] = [
-                (self.is_foreign(number, kind), self.load(number, kind), number) for number in kind.hosts
+                (self.distance(number, kind), self.load(number, kind), number) for number in kind.hosts
             ]
             # A sorted list is a heap.
             self.queues[mover.spec].sort()
         return self.queues[mover.spec]
 
-    def is_foreign(self, number: int, kind: Kind) -> bool:
-        """Whether the host is outside of the cell in which a server should stay, because moves are gentler there."""
-        return kind.preferred_cell is not None and self.hosts[number].cell_uuid != kind.preferred_cell
+    def distance(self, number: int, kind: Kind) -> int:
+        """How far a server would go: moves are gentler inside a cell, and between hosts that share the storage of its disks."""
+        host, storage = self.hosts[number], kind.spec.preferred_storage
+        leaves_cell = kind.preferred_cell is not None and host.cell_uuid != kind.preferred_cell
+        return 2 * leaves_cell + (storage is not None and not shares_storage(host, storage))
 
     def load(self, number: int, kind: Kind) -> float:
         """Returns the share of the host that would be used, of its scarcest resource."""
@@ -226,13 +241,13 @@ _Choose = Callable[[_Attempt, Mover, Kind, Request], int | None]
 def _spread(attempt: _Attempt, mover: Mover, kind: Kind, request: Request) -> int | None:
     """The host that is used least. The queue's load of a host may be too low, never too high."""
     queue = attempt.queue(mover, kind)
-    aside: list[tuple[bool, float, int]] = []
+    aside: list[tuple[int, float, int]] = []
     chosen: int | None = None
     while queue:
-        foreign, load, number = queue[0]
+        distance, load, number = queue[0]
         now = attempt.load(number, kind)
         if now != load:
-            heapq.heapreplace(queue, (foreign, now, number))
+            heapq.heapreplace(queue, (distance, now, number))
         elif not attempt.has_room(number, kind):
             heapq.heappop(queue)
         elif attempt.unwanted(number, mover, request) is not None:
@@ -273,7 +288,7 @@ def _best_company(attempt: _Attempt, mover: Mover, kind: Kind, request: Request,
         fit,
         key=lambda number: (
             sign * request.group_hosts.get(attempt.hosts[number].host, 0),
-            attempt.is_foreign(number, kind),
+            attempt.distance(number, kind),
             attempt.load(number, kind),
             number,
         ),
@@ -407,7 +422,7 @@ def with_capacity(hosts: list[HostState], offers: dict[str, Offer], classes: set
 def _has_none(host: HostState, needs: dict[str, int]) -> Refusal | None:
     for name in sorted(needs):
         if name not in host.capacity:
-            return Refusal(f"has no {name}", f"have no {name}")
+            return has_none_of(name)
     return None
 
 

@@ -89,6 +89,8 @@ class RequestSpec:
     # Which attempt of which operation waits for the answer; None: a conductor of release 0.1.0 asks, or nobody claims.
     order: Order | None = None
     requested_destination: Destination | None = None
+    # The storage of the server's disks, which several hosts reach; None: its host's own.
+    source_storage: str | None = None
     ignore_hosts: list[str] = field(default_factory=list)
     # Like requested_destination, but past all filters (administrators only).
     force_hosts: list[str] = field(default_factory=list)
@@ -106,6 +108,11 @@ class RequestSpec:
         """The cell that the CrossCellWeigher favours: only if the request could leave it."""
         destination = self.requested_destination
         return destination.cell if destination is not None and destination.allow_cross_cell_move else None
+
+    @property
+    def preferred_storage(self) -> str | None:
+        """Where hosts should keep disks, so that the server's root disk stays where it is."""
+        return None if self.is_volume_backed else self.source_storage
 
     def to_persist(self) -> dict[str, Any]:
         """Returns the part of the spec that is stored with the server."""

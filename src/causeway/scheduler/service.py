@@ -190,7 +190,7 @@ class Scheduler:
         offers: dict[str, Offer] = {}
         for name in sorted(classes):
             try:
-                offers |= look_closer(self._placement, [name])
+                look_closer(self._placement, [name], offers)
             except errors.ServiceRefused as unknown:
                 LOG.info("Placement refused to list hosts with %s: %s", name, unknown.details)
         wanted = set(request.hosts)
@@ -198,7 +198,7 @@ class Scheduler:
         packer = Packer(
             Filters(self._tools.decisive, self._tools.ranker.filters),
             with_capacity(hosts, offers, classes),
-            {uuid: offer.traits for uuid, offer in offers.items()},
+            offers,
             kinds,
             request.groups,
             request.instance_hosts,

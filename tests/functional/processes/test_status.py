@@ -137,6 +137,19 @@ def test_a_host_that_can_not_write_its_disks_is_a_failure(checked: Status, cell1
     assert level == "failure" and "/disks can't be written: Read-only file system" in says
 
 
+def test_storage_that_only_one_host_has_is_a_warning(checked: Status, cell1: Database) -> None:
+    def says(host: str, storage: str | None) -> None:
+        node = replace(NODE, uuid=f"{host[-1]}{NODE.uuid[1:-1]}f", host=host, hypervisor_hostname=host)
+        hosts.save_node(cell1, replace(node, capabilities={"storage": storage}))
+
+    assert checked()["shared storage"] == ("success", "no host has any")
+    says("host2", "rbd:one/vms")
+    level, details = checked()["shared storage"]
+    assert level == "warning" and "rbd:one/vms only host2" in details
+    says("host3", "rbd:one/vms")
+    assert checked()["shared storage"] == ("success", "2 hosts share rbd:one/vms, 1 have their own disks")
+
+
 def test_certificates_that_end_soon_are_a_warning_and_expired_ones_a_failure(checked: Status, cell1: Database) -> None:
     now = datetime.now(UTC)
 

@@ -11,6 +11,7 @@ from causeway.clients.placement import Capacity
 from causeway.conf import scheduler as options
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate, ComputeNode, Service
+from causeway.scheduler.diagnose import Offer
 from causeway.scheduler.filters import RequestedDestination, enabled_filters
 from causeway.scheduler.filters.compute import ComputeFilter
 from causeway.scheduler.filters.lifetimes import Filters
@@ -72,12 +73,17 @@ def pack(
     groups: dict[str, GroupPlaces] | None = None,
     traits: dict[str, set[str]] | None = None,
     instance_hosts: dict[str, str] | None = None,
+    pools: dict[str, str] | None = None,
 ) -> Packing:
+    """``pools``: of hosts whose disk another provider shares."""
     options = conf()
     filters = Filters([RequestedDestination(options), ComputeFilter(options)], enabled_filters(options))
     aggregates = [aggregate for each in hosts for aggregate in each.aggregates]
     kinds = [Kind(each, candidates_request(each, aggregates, Prefilters())) for each in specs]
-    return Packer(filters, hosts, traits or {}, kinds, groups or {}, instance_hosts or {}).pack(movers, [])
+    offers = {uuid: Offer(traits=each) for uuid, each in (traits or {}).items()}
+    for name, pool in (pools or {}).items():
+        offers.setdefault(f"node-{name}", Offer()).shared["DISK_GB"] = pool
+    return Packer(filters, hosts, offers, kinds, groups or {}, instance_hosts or {}).pack(movers, [])
 
 
 def movers(count: int, of_spec: int = 0, prefix: str = "s", **more: Any) -> list[Mover]:

@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causeway.clients.placement import Capacity
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
 from causeway.scheduler.many import GroupPlaces, Mover
 from causeway.scheduler.packing import alike, amount_missing
@@ -59,6 +60,26 @@ def test_anti_affinity_holds_for_all_of_them_together(members: int, hosts: int, 
     for homeless in packing.homeless.values():
         assert "members of the server's anti-affinity group already" in homeless.why
         assert homeless.filters[0] == "ServerGroupAntiAffinityFilter" and homeless.lack is None
+
+
+@given(free=st.integers(0, 12), count=st.integers(0, 16), apart=st.integers(0, 4))
+def test_a_pool_is_filled_once_by_all_hosts_that_share_it(free: int, count: int, apart: int) -> None:
+    hosts = [host(name, 1000) for name in ("a", "b", "own")]
+    for each, room in zip(hosts, (free, free, apart), strict=True):
+        each.capacity["DISK_GB"] = Capacity(room, 0)
+    packing = pack(hosts, [spec(1)], movers(count), pools={"a": "pool", "b": "pool"})
+    on = Counter(place.host for place in packing.places.values())
+    assert on["a"] + on["b"] <= free and on["own"] <= apart
+    assert len(packing.places) == min(count, free + apart)
+
+
+def test_servers_go_where_their_disks_are_before_they_go_elsewhere() -> None:
+    shared = {"capabilities": {"storage": "rbd:one/vms"}}
+    hosts = [host("apart", 100), host("shared", 2, node=shared), host("far", 100, cell="cell3", node=shared)]
+    asked = spec(1, source_storage="rbd:one/vms")
+    asked.requested_destination = Destination(cell="cell2", allow_cross_cell_move=True)
+    packing = pack(hosts, [asked], movers(4))
+    assert Counter(place.host for place in packing.places.values()) == {"shared": 2, "apart": 2}
 
 
 def test_largest_come_first_so_that_they_still_find_room() -> None:

@@ -75,9 +75,16 @@ def test_the_query_has_resources_traits_and_image(make_spec: MakeSpec) -> None:
 
 
 def test_one_host_is_asked_for_in_its_tree_without_a_limit(make_spec: MakeSpec) -> None:
-    query = dict(candidates_request(make_spec(), [], Prefilters(), in_tree="node").to_query())
-    assert query["in_tree"] == "node"
-    assert "limit" not in query
+    """What the node has itself is: a provider may share its disk, of which there is nothing in the tree of the node."""
+    asked = candidates_request(make_spec(), [], Prefilters(), in_tree="node")
+    query = dict(asked.to_query())
+    assert (query["in_tree_NODE"], query["resources_NODE"]) == ("node", "VCPU:1")
+    assert query["resources"] == "DISK_GB:1,MEMORY_MB:128"
+    assert query.keys().isdisjoint({"limit", "group_policy", "in_tree"})
+    asked.groups.append(RequestGroup("_port1", {"CUSTOM_A": 1}))
+    assert dict(asked.to_query())["group_policy"] == "none"
+    asked.group_policy = "isolate"
+    assert dict(asked.to_query())["in_tree"] == "node"
 
 
 def test_several_groups_need_a_policy(make_spec: MakeSpec) -> None:

@@ -88,6 +88,19 @@ def test_a_move_prefers_its_cell_or_drains_it(
     assert best(conf, "CrossCellWeigher", hosts, Request(spec)) == favoured
 
 
+def test_a_move_prefers_hosts_that_share_the_storage_of_its_disks(
+    conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec
+) -> None:
+    shared = {"capabilities": {"storage": "rbd:one/vms"}}
+    hosts = [make_host("apart"), make_host("elsewhere", node={"capabilities": {"storage": "rbd:two/vms"}})]
+    hosts.append(make_host("shared", node=shared))
+    name, of_disks = "SharedStorageWeigher", make_spec(source_storage="rbd:one/vms")
+    assert best(conf, name, hosts, Request(of_disks)) == "shared"
+    weigher = AVAILABLE[name](conf)
+    assert not weigher.concerns(Request(make_spec()))
+    assert not weigher.concerns(Request(make_spec(source_storage="rbd:one/vms", is_volume_backed=True)))
+
+
 @pytest.mark.parametrize("destination", [None, Destination(cell="uuid-cell1"), Destination(allow_cross_cell_move=True)])
 def test_no_opinion_on_cells_unless_a_move_may_cross_them(
     conf: ConfigOpts, make_host: MakeHost, make_spec: MakeSpec, destination: Destination | None

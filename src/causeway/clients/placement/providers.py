@@ -160,16 +160,16 @@ class ProviderCalls:
         with translated("to show a provider's aggregates"):
             return set(self._http.call("GET", "/resource_providers/{uuid}/aggregates", uuid=uuid)["aggregates"])
 
-    def is_shared_with(self, uuid: str, resource_class: str) -> bool:
-        """Whether another provider shares the class with this one through an aggregate (shared storage)."""
+    def sharing_with(self, uuid: str, resource_class: str) -> list[str]:
+        """The other providers that share the class with this one through an aggregate (shared storage)."""
         aggregates = self.get_aggregates(uuid)
         if not aggregates:
-            return False
+            return []
         query = [("member_of", "in:" + ",".join(sorted(aggregates))), ("required", "MISC_SHARES_VIA_AGGREGATE")]
         with translated("to list sharing providers"):
             answer = self._http.call("GET", "/resource_providers", query=query)
         sharing = [wire["uuid"] for wire in answer["resource_providers"] if wire["uuid"] != uuid]
-        return any(resource_class in self.get_inventories(each) for each in sharing)
+        return [each for each in sharing if resource_class in self.get_inventories(each)]
 
     def add_aggregate(self, uuid: str, aggregate: str) -> bool:
         return self._change_aggregates(uuid, lambda now: now | {aggregate})

@@ -5,7 +5,7 @@ Amounts are in the units of the resource class: VCPU as a count, MEMORY_MB in Mi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Resources = dict[str, int]
@@ -111,6 +111,11 @@ class Candidates:
         return max(weights, key=lambda root: weights[root])
 
 
+# The suffix of the group that binds a request to a node, and what such a group may ask for: a node has one of these itself.
+ANCHOR = "_NODE"
+_ANCHORS = ("VCPU", "PCPU", "MEMORY_MB")
+
+
 @dataclass
 class RequestGroup:
     """One group of a request. The group with ``suffix`` "" may be spread over a provider tree."""
@@ -161,16 +166,35 @@ class CandidatesRequest:
         return total
 
     def to_query(self) -> list[tuple[str, str]]:
-        query = [pair for group in self.groups for pair in group.to_query()]
+        groups, policy = self.groups, self.group_policy
+        if policy != "isolate":
+            # The node would be isolated from groups that it serves itself.
+            groups = [part for group in groups for part in _bound_to_node(group)]
+            policy = policy or ("none" if sum(bool(group.suffix) for group in groups) > 1 else None)
+        query = [pair for group in groups for pair in group.to_query()]
         root = sorted(self.root_required) + [f"!{trait}" for trait in sorted(self.root_forbidden)]
         if root:
             query.append(("root_required", ",".join(root)))
-        if self.group_policy:
-            query.append(("group_policy", self.group_policy))
+        if policy:
+            query.append(("group_policy", policy))
         query += [("same_subtree", ",".join(sorted(suffixes))) for suffixes in self.same_subtree]
         if self.limit is not None:
             query.append(("limit", str(self.limit)))
         return sorted(query)
+
+
+def _bound_to_node(group: RequestGroup) -> list[RequestGroup]:
+    """A group for one node as two: what the node has itself, and the rest, whose disk other providers may share with the node.
+
+    With ``in_tree`` Placement offers nothing of those. What all groups of a request get hangs together: the rest comes from the
+    node of the first part, or from what shares it with that node.
+    """
+    own = next((name for name in _ANCHORS if name in group.resources), None)
+    if group.suffix or group.in_tree is None or own is None or "DISK_GB" not in group.resources:
+        return [group]
+    others = {name: amount for name, amount in group.resources.items() if name != own}
+    anchor = RequestGroup(ANCHOR, {own: group.resources[own]}, in_tree=group.in_tree)
+    return [replace(group, resources=others, in_tree=None), anchor]
 
 
 @dataclass

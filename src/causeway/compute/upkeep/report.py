@@ -17,6 +17,7 @@ from causeway.clients.placement import Inventory, PlacementClient
 from causeway.compute.host import Host
 from causeway.compute.host.own_folders import why_unwritable
 from causeway.compute.upkeep.certificate_ends import CertificateWatch, files_in_use
+from causeway.compute.upkeep.shared_pool import SharedPool
 from causeway.context import admin_context
 from causeway.hardware import pci_fit
 from causeway.model import versions
@@ -107,6 +108,7 @@ class Reporter:
     def start(self) -> None:
         """Raises ServiceFailed if Placement does not answer, Conflict if another host has this one's name."""
         self._uuid = node_uuid(self._state_dir, self._known_uuid, lived=self._lived)
+        self._pool = SharedPool(self._placement, self._uuid)
         self.report_provider()
         self.report_alive()
         self._try("claim again what servers hold", self.restore_claims)
@@ -125,6 +127,7 @@ class Reporter:
         while not self._stopping.wait(self._host.conf.report_interval):
             # The host must report that it is up, whatever else fails.
             self._try("report", self._report_again)
+            self._try("report the size of its storage", self._report_pool)
             self._try("claim again what servers hold", self.restore_claims)
 
     def _look(self) -> None:
@@ -164,6 +167,7 @@ class Reporter:
         """Reports the host's resources to Placement. Traits that others set (disabled, custom ones) stay."""
         conf, facts = self._host.conf, self._host.driver.host_facts()
         self._placement.ensure_provider(self._uuid, facts.hypervisor_hostname)
+        self._report_pool()
         self._placement.set_inventory(
             self._uuid,
             {
@@ -181,10 +185,16 @@ class Reporter:
             traits.add(os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE)
         self._placement.change_traits(self._uuid, add=traits, remove=_OF_HYPERVISOR - traits)
 
+    def _report_pool(self) -> None:
+        """Reports the storage that this host shares with others; after the first time, if its size has changed."""
+        conf, driver = self._host.conf, self._host.driver
+        ratio = conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio
+        self._pool.report(driver.storage(), Inventory(driver.host_facts().local_gb, allocation_ratio=ratio))
+
     def _disk_inventory(self, local_gb: int) -> dict[str, Inventory]:
         """The inventory of the disk; empty if a sharing provider reports the disk: it would be counted twice."""
         conf, disk = self._host.conf, os_resource_classes.DISK_GB
-        if self._placement.is_shared_with(self._uuid, disk):
+        if self._placement.sharing_with(self._uuid, disk):
             if not self._placement.get_usages(self._uuid).get(disk):
                 return {}
             LOG.warning(

@@ -51,6 +51,7 @@ class ChooseTarget(Step):
             "source_cell",
             "source_host",
             "source_node",
+            "source_storage",
         }
     )
     writes = frozenset({"bound_hosts", "connector", "group", "live_source", "port_requests", "selection"})
@@ -114,6 +115,7 @@ class ChooseTarget(Step):
             forced=memory.forced,
             move=MoveClaim(migration, memory.source_node),
             ignore=[*memory.hosts_without_network, *memory.bound_hosts],
+            storage=memory.source_storage,
         )
         selection = chosen.selection
         memory.selection, memory.port_requests = selection, chosen.asked

@@ -40,6 +40,7 @@ class SelectDestination(Step):
             "source_cell",
             "source_host",
             "source_node",
+            "source_storage",
             "source_zone",
         }
     )

@@ -86,7 +86,7 @@ class SelectHost(Step[Run]):
     """Chooses and claims another host of the cell. From then on, events of the network service go there too."""
 
     name = "SelectHost"
-    reads = frozenset({"failed_hosts", "forced", "source_host", "source_node", "wanted_host"})
+    reads = frozenset({"failed_hosts", "forced", "source_host", "source_node", "source_storage", "wanted_host"})
     writes = frozenset({"place"})
     makes = frozenset({Thing.ALLOCATION})
 
@@ -99,7 +99,8 @@ class SelectHost(Step[Run]):
             self.undo(run)
         with run.event("rebuild_server"):
             claim = MoveClaim(migration, memory.source_node)
-            chosen = next_host.choose(run, run.instance(), forced=memory.forced, move=claim)
+            storage = memory.source_storage
+            chosen = next_host.choose(run, run.instance(), forced=memory.forced, move=claim, storage=storage)
         memory.place = new_home_of(chosen.instance)
         context = MigrationContext(migration, dest_host=chosen.selection.host, dest_cell=run.cell.uuid)
         instances.update(run.database, run.uuid, migration_context=context)

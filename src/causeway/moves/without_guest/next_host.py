@@ -27,9 +27,17 @@ FailedHosts = dict[str, str]
 
 
 def choose(
-    run: OperationRun[Any], instance: Instance, *, forced: bool = False, move: MoveClaim | None = None
+    run: OperationRun[Any],
+    instance: Instance,
+    *,
+    forced: bool = False,
+    move: MoveClaim | None = None,
+    storage: str | None = None,
 ) -> placing.ClaimedHost:
-    """Chooses and claims a host that has not failed. Raises NoValidHost, with what the hosts said that were tried before."""
+    """Chooses and claims a host that has not failed. Raises NoValidHost, with what the hosts said that were tried before.
+
+    ``storage``: of the server's disks, if several hosts reach it; these are preferred.
+    """
     memory = run.memory
     try:
         return placing.choose(
@@ -39,6 +47,7 @@ def choose(
             forced=forced,
             move=move,
             ignore=memory.failed_hosts,
+            storage=storage,
         )
     except errors.NoValidHost as refusal:
         said = " ".join(f"{host} failed: {message}" for host, message in memory.failed_hosts.items())

@@ -18,6 +18,7 @@ from causeway.scheduler.weighers.load import (
 )
 from causeway.scheduler.weighers.resources import CPUWeigher, DiskWeigher, RAMWeigher
 from causeway.scheduler.weighers.server_groups import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher
+from causeway.scheduler.weighers.shared_storage import SharedStorageWeigher
 
 ALL = "all"
 AVAILABLE: dict[str, type[HostWeigher]] = {
@@ -33,6 +34,7 @@ AVAILABLE: dict[str, type[HostWeigher]] = {
         RAMWeigher,
         ServerGroupSoftAffinityWeigher,
         ServerGroupSoftAntiAffinityWeigher,
+        SharedStorageWeigher,
     )
 }
 

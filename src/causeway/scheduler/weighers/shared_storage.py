@@ -1,0 +1,27 @@
+"""SharedStorageWeigher."""
+
+from __future__ import annotations
+
+from causeway.model.host import STORAGE
+from causeway.scheduler.filters.base import Request
+from causeway.scheduler.host_state import HostState
+from causeway.scheduler.weighers.base import HostWeigher
+
+
+class SharedStorageWeigher(HostWeigher, of_host_alone=False):
+    """Prefers hosts that share the storage of the server's disks: they take it over without a byte of these.
+
+    An evacuated server keeps its disks only on such a host.
+    """
+
+    option = "shared_storage_weight_multiplier"
+
+    def concerns(self, request: Request) -> bool:
+        return request.spec.preferred_storage is not None
+
+    def weigh(self, host: HostState, request: Request) -> float:
+        return float(shares_storage(host, request.spec.preferred_storage))
+
+
+def shares_storage(host: HostState, storage: str | None) -> bool:
+    return storage is not None and host.record.node.capabilities.get(STORAGE) == storage
