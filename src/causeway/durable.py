@@ -75,15 +75,25 @@ def create(path: Path, content: bytes | str) -> bool:
     """Makes a file that does not exist, as a whole. False: it exists already. Of several who make it at once, one succeeds."""
     temporary = path.with_name(f".{path.name}.{uuid4().hex}{_NEW}")
     write(temporary, content)
+    return _name(temporary, path)
+
+
+def settle_unless_there(source: Path, target: Path) -> bool:
+    """Gives a complete file its final name, or deletes it: False, another one has the name. Of several at once, one succeeds."""
+    sync(source)
+    return _name(source, target)
+
+
+def _name(source: Path, target: Path) -> bool:
     try:
         # A link, also over NFS, is made only if the name is free.
-        os.link(temporary, path)
+        os.link(source, target)
     except FileExistsError:
         return False
     finally:
-        temporary.unlink()
+        source.unlink()
         # Whoever made it may have died before it synced.
-        sync(path.parent)
+        sync(target.parent)
     return True
 
 

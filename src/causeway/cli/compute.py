@@ -63,7 +63,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     from causeway.virt.libvirt.guest_xml import processor, smbios
     from causeway.virt.libvirt.guest_xml.machine import default_machine
     from causeway.virt.libvirt.live import live_settings
-    from causeway.virt.libvirt.storage import rbd_pool
+    from causeway.virt.libvirt.storage import disk_pools
     from causeway.virt.libvirt.storage.ceph_volumes import CephAccount
 
     # os-vif and os-brick read their options ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
@@ -84,5 +84,5 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         live=live_settings.from_options(conf),
         consoles=consoles.from_options(conf),
         ceph=CephAccount(conf.libvirt.rbd_user, conf.libvirt.rbd_secret_uuid),
-        pool=rbd_pool.from_options(conf),
+        pool=disk_pools.from_options(conf),
     )

@@ -69,6 +69,12 @@ OPTS: dict[str, list[Opt]] = {
             help="Where new local disks of guests are: files (qcow2, default), or images in a pool of Ceph (rbd), which the host"
             " shares with all that have the pool. Disks that exist stay where they are until their server moves.",
         ),
+        cfg.StrOpt(
+            "shared_disks_path",
+            help="A folder that several hosts mount at the same path, such as one of NFS, with locks that all see. New local"
+            " disks of guests are there, as qcow2 files: these hosts move servers without copying disks. Not with images_type"
+            " rbd. What else a host keeps of guests stays in its state_path.",
+        ),
         cfg.StrOpt("images_rbd_pool", default="rbd", help="The pool, if images_type is rbd."),
         cfg.StrOpt(
             "images_rbd_ceph_conf",

@@ -48,6 +48,7 @@ PATHS = (
     PathOption("console", "novnc_path", Named.FOLDER),
     # Whoever injects faults writes it when they want them.
     PathOption("fault_injection", "file", Named.MADE),
+    PathOption("libvirt", "shared_disks_path", Named.FOLDER),
     PathOption("oslo_policy", "policy_file", Named.FILE),
     PathOption("oslo_policy", "policy_dirs", Named.FOLDER),
     PathOption("oslo_messaging_rabbit", "ssl_ca_file", Named.FILE),

@@ -49,7 +49,7 @@ from causeway.without_effect import without_effect
 
 if TYPE_CHECKING:
     from causeway.console_proxy.server import ConsoleProxy
-    from causeway.virt.libvirt.storage.rbd_pool import CephPool
+    from causeway.virt.libvirt.storage.disk_pools import DiskPool
 
 LOG = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class EmbeddedCloud:
         log_file: Path | None = None,
         database_url: Callable[[str], str] | None = None,
         on_progress: Callable[[str], None] = lambda _what: None,
-        pools: Mapping[str, CephPool] | None = None,
+        pools: Mapping[str, DiskPool] | None = None,
     ) -> None:
         """``on_progress`` is called with the name of each thing before `start` starts it.
 

@@ -21,7 +21,7 @@ from causeway.virt.simulated.host_files import has_port
 
 if TYPE_CHECKING:
     from causeway.devcloud import Devcloud
-    from causeway.virt.libvirt.storage.rbd_pool import CephPool
+    from causeway.virt.libvirt.storage.disk_pools import DiskPool
 
 LOG = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class LibvirtHosts(Hosts):
         devcloud: Devcloud,
         conf: cfg.ConfigOpts,
         metadata: Callable[[str], WsgiApp],
-        pools: Mapping[str, CephPool],
+        pools: Mapping[str, DiskPool],
     ) -> None:
         """``metadata``: given a network's id, returns the application that answers its guests at 169.254.169.254.
 
@@ -120,14 +120,14 @@ class LibvirtHosts(Hosts):
 
     def driver(self, name: str) -> Driver:
         from causeway.virt.lab.drivers import driver_of
-        from causeway.virt.libvirt.storage import rbd_pool
+        from causeway.virt.libvirt.storage import disk_pools
 
         return driver_of(
             self._endpoints[name],
             virt_type=self._conf.libvirt.virt_type,
             screens=self._conf.vnc.enabled,
             serial_consoles=self._conf.serial_console.enabled,
-            pool=self._pools.get(name) or rbd_pool.from_options(self._conf),
+            pool=self._pools.get(name) or disk_pools.from_options(self._conf),
         )
 
     def demo_image(self) -> tuple[Path, str]:

@@ -214,7 +214,7 @@ def test_local_disks_are_copied_along() -> None:
 
 def test_the_flags_of_a_migration_follow_disks_and_options() -> None:
     def has(flag: int, *, disks: bool = True, volumes: bool = False, options: LiveOptions | None = None) -> bool:
-        return bool(flags_of(["vda"] if disks else [], volumes, options or LiveOptions()) & flag)
+        return bool(flags_of(["vda"] if disks else [], options or LiveOptions(), both_open=volumes) & flag)
 
     for always in (
         libvirt.VIR_MIGRATE_LIVE,
@@ -227,7 +227,7 @@ def test_the_flags_of_a_migration_follow_disks_and_options() -> None:
     assert has(libvirt.VIR_MIGRATE_NON_SHARED_INC) and not has(libvirt.VIR_MIGRATE_NON_SHARED_INC, disks=False)
     assert has(libvirt.VIR_MIGRATE_UNSAFE, volumes=True) and not has(libvirt.VIR_MIGRATE_UNSAFE)
     assert has(libvirt.VIR_MIGRATE_TLS, options=LiveOptions(tls=True)) and not has(libvirt.VIR_MIGRATE_TLS)
-    assert not flags_of(["vda"], False, LiveOptions(), runs_on=False) & libvirt.VIR_MIGRATE_LIVE
+    assert not flags_of(["vda"], LiveOptions(), runs_on=False) & libvirt.VIR_MIGRATE_LIVE
     both = LiveOptions(post_copy=True, auto_converge=True)
     assert has(libvirt.VIR_MIGRATE_POSTCOPY, options=both) and not has(libvirt.VIR_MIGRATE_AUTO_CONVERGE, options=both)
     assert has(libvirt.VIR_MIGRATE_AUTO_CONVERGE, options=LiveOptions(auto_converge=True))

@@ -16,7 +16,7 @@ from causeway.virt.libvirt.capabilities.host import HostLimits
 from causeway.virt.libvirt.consoles import ConsoleSettings
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.live.live_settings import LiveSettings
-from causeway.virt.libvirt.storage.rbd_pool import CephPool
+from causeway.virt.libvirt.storage.disk_pools import DiskPool
 
 _LOOPBACK = "127.0.0.1"
 _END_SECONDS = 10
@@ -80,7 +80,7 @@ def driver_of(
     virt_type: str = "auto",
     screens: bool = True,
     serial_consoles: bool = True,
-    pool: CephPool | None = None,
+    pool: DiskPool | None = None,
 ) -> LabDriver:
     """The driver of a lab host, not started.
 

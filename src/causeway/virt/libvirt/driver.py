@@ -63,8 +63,12 @@ from causeway.virt.libvirt.storage import backups, copies, rescue, rounds, saved
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
 from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
+from causeway.virt.libvirt.storage.disk_pools import DiskPool, SharedFolder
 from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.folder_disks import FolderDisks
 from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
+from causeway.virt.libvirt.storage.qcow2_store import Qcow2Store
+from causeway.virt.libvirt.storage.rbd.store import RbdStore
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
 from causeway.virt.libvirt.storage.rbd_pool import CephPool, PoolSize, access_of, open_store
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
@@ -104,7 +108,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         live: LiveSettings | None = None,
         consoles: ConsoleSettings | None = None,
         ceph: CephAccount | None = None,
-        pool: CephPool | None = None,
+        pool: DiskPool | None = None,
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -123,12 +127,13 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         secrets = CephSecrets(self._connection)
         self._disks = InstanceDisks(instances_dir, disk_timeout)
-        self._store = open_store(pool, disk_timeout) if pool is not None else None
-        self._pool_size = PoolSize(self._store) if self._store is not None else None
-        if pool is not None and (store := self._store) is not None:
-            self._disks = RbdDisks(
-                instances_dir, disk_timeout, store, hostname, lambda: access_of(pool, store, secrets)
-            )
+        self._store: RbdStore | Qcow2Store | None = None
+        # How large the storage of the disks is, in GiB.
+        self._pool_size: Callable[[], int] | None = None
+        if isinstance(pool, CephPool):
+            self._use_pool(pool, secrets)
+        elif pool is not None:
+            self._use_folder(pool)
         self._kept = KeptFiles(self._disks, swtpm)
         self._processor = cpu or Processor()
         self._loaders = uefi.loaders()
@@ -163,13 +168,26 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._host_serial = self._connection.call(
             "say its serial number", lambda to: host_serial(self._serial, to.getCapabilities()), again=True
         )
+        self._disks.start()
         self._rounds.recover()
         self._disks.delete_stale_exports()
+
+    def _use_pool(self, pool: CephPool, secrets: CephSecrets) -> None:
+        store = open_store(pool, self._disks.timeout)
+        self._store, self._pool_size = store, PoolSize(store).gib
+        self._disks = RbdDisks(
+            self._instances_dir, self._disks.timeout, store, self._hostname, lambda: access_of(pool, store, secrets)
+        )
+
+    def _use_folder(self, folder: SharedFolder) -> None:
+        store = Qcow2Store(folder.path, self._disks.timeout)
+        self._store, self._pool_size = store, lambda: store.used_and_total()[1] >> 30
+        self._disks = FolderDisks(self._instances_dir, self._disks.timeout, store, self._hostname)
 
     def close(self) -> None:
         self._connection.close()
         if self._store is not None:
-            self._store.client.close()
+            self._store.close()
 
     def host_facts(self) -> HostFacts:
         limits = self._limits_of_storage()
@@ -191,7 +209,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         """The host's limits. The disk space of a pool is the pool's, not that of a file system of the host."""
         if self._pool_size is None or self._limits.local_gb is not None:
             return self._limits
-        return dataclasses.replace(self._limits, local_gb=self._pool_size.gib())
+        return dataclasses.replace(self._limits, local_gb=self._pool_size())
 
     def host_hardware(self) -> HostHardware:
         return self._connection.call("describe its hardware", hardware.host_hardware, again=True)
@@ -447,7 +465,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[DiskExport]:
         uuid = instance.uuid
         still = agent.Agent(self._connection, self._instances_dir).still(instance)
-        if name in self._disks.in_storage(uuid):
+        if self._disks.copies_itself and name in self._disks.in_storage(uuid):
             if power.state(self._connection, uuid) is not PowerState.RUNNING:
                 raise GuestFailed(f"The guest of server {uuid} does not run.")
             return self._disks.export_from_storage(uuid, name, still)

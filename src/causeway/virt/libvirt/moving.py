@@ -81,7 +81,7 @@ class MovingGuests(Driver, ABC):
 
     def check_live_target(self, source: LiveSource) -> None:
         live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
-        if self._disks.storage() is not None:
+        if self._disks.copies_itself:
             live_source.check_stays(source, self.reaches_disks)
         if self._live.settings.reachable_here:
             live_source.check_reachable(self._live.settings.control_uri())
@@ -197,7 +197,7 @@ class MovingGuests(Driver, ABC):
     def begin_round(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> Round:
-        if self._disks.in_storage(instance.uuid) & set(names):
+        if self._disks.copies_itself and self._disks.in_storage(instance.uuid) & set(names):
             raise WarmCopyImpossible(f"Disks of server {instance.uuid} are in storage that several hosts reach.")
         return self._rounds.begin(instance, names, number, since=since, flatten=flatten)
 

@@ -30,6 +30,8 @@ class FolderStore:
         fence: Callable[[list[str]], None],
     ) -> None:
         self.folder = folder
+        # Read once: what a host says of itself needs no storage that answers.
+        self._id = ""
         self._size_of = size_of
         self._users_of = users_of
         self._fence = fence
@@ -39,10 +41,11 @@ class FolderStore:
         for name in ("disks", "owners", "snapshots"):
             durable.make_folder(self.folder / name)
         durable.create(self.folder / "id", str(uuid4()))
+        self._id = (self.folder / "id").read_text()
 
     @property
     def id(self) -> str:
-        return f"folder:{(self.folder / 'id').read_text()}"
+        return f"folder:{self._id or (self.folder / 'id').read_text()}"
 
     def path(self, name: str) -> Path:
         """The file of a disk."""

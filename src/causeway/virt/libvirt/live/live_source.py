@@ -76,6 +76,7 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
         disks=[
             LiveDisk(path.name, sizes[name], _base_of(disks, instance, path))
             for name, path in local_disks(xml, folder).items()
+            if path.name not in shared
         ]
         + [LiveDisk(name, disks.size_in_storage(uuid, name), None, each) for name, each in shared.items()],
         disk_bytes=allocated_bytes(folder),

@@ -140,8 +140,11 @@ class LiveMigrations:
         domain = hypervisor.lookupByUUIDString(uuid)
         presence.refuse_in_transit(domain)
         source = domain.XMLDesc(MIGRATABLE)
-        disks = list(local_disks(source, self._folder_of(uuid)))
-        if not target.details.get("shared_disks"):
+        files, shares = local_disks(source, self._folder_of(uuid)), bool(target.details.get("shared_disks"))
+        # Links lead to disks in a folder that both hosts mount.
+        disks = [name for name, path in files.items() if not (shares and path.is_symlink())]
+        both_open = has_volumes(source) or len(disks) < len(files)
+        if not shares:
             disks += disks_in_storage(source)
         if disks and options.block_migration is False:
             raise GuestFailed(f"Server {uuid} has local disks, and its hosts share none: they must be copied along.")
@@ -167,7 +170,7 @@ class LiveMigrations:
             # Post-copy continues a running guest at the target; libvirt refuses it for one that stands still.
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
-        flags = flags_of(disks, has_volumes(source), options, runs_on=runs_on)
+        flags = flags_of(disks, options, runs_on=runs_on, both_open=both_open)
         domain.migrateToURI3(self.settings.uri_of(target.address), parameters, flags)
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
@@ -277,9 +280,10 @@ class LiveMigrations:
         return self._connection.call_aside(f"describe the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
 
 
-def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: bool = True) -> int:
-    """libvirt's flags of a migration. ``disks``: device names of disks that are copied. ``volumes``: the guest has volumes.
+def flags_of(disks: list[str], options: LiveOptions, *, runs_on: bool = True, both_open: bool = False) -> int:
+    """libvirt's flags of a migration. ``disks``: device names of disks that are copied.
 
+    ``both_open``: others are files or devices that both hosts open: volumes, or disks in a folder that they share.
     ``runs_on``: the guest runs while its memory is copied; if not, libvirt stops it when its disks have been copied.
     """
     flags = (
@@ -292,8 +296,8 @@ def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: 
         flags |= libvirt.VIR_MIGRATE_LIVE
     if disks:
         flags |= libvirt.VIR_MIGRATE_NON_SHARED_INC
-    if volumes:
-        # libvirt would refuse disks that both hosts open. The volume service has allowed it.
+    if both_open:
+        # libvirt would refuse them. The volume service has allowed it, or it was shown that both hosts see the disks.
         flags |= libvirt.VIR_MIGRATE_UNSAFE
     if options.tls:
         flags |= libvirt.VIR_MIGRATE_TLS

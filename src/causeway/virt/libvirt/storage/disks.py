@@ -220,6 +220,12 @@ class InstanceDisks(InstanceFolders):
 
     # in storage that several hosts reach
 
+    #: disks that are there are read from the storage while their guest runs, and not by the hypervisor (`export_from_storage`)
+    copies_itself = False
+
+    def start(self) -> None:
+        """Called before all else."""
+
     def export_from_storage(
         self,
         uuid: str,  # noqa: ARG002

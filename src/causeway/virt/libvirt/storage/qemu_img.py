@@ -106,6 +106,33 @@ def from_raw(raw: Path, target: Path, timeout: float = _TIMEOUT) -> None:
     _run(_most_of(raw.stat().st_size), "convert", "-q", "-f", RAW, "-O", QCOW2, raw, target, timeout=timeout)
 
 
+def to_raw(image: BaseImage, target: Path, timeout: float) -> None:
+    """Writes what guests see of an image into a raw file, with holes. ``timeout``: seconds."""
+    words = ("convert", "-q", *_FAST, "-f", image.disk_format, "-O", RAW, image.path, target)
+    _run(_most_of(image.virtual_size), *words, timeout=timeout)
+
+
+def overwrite(path: Path, target: Path, timeout: float) -> None:
+    """Replaces the content of a qcow2 disk, which is not smaller, by that of another one. ``timeout``: seconds."""
+    words = ("convert", "-q", *_FAST, "-n", "-f", QCOW2, "-O", QCOW2, path, target)
+    _run(_as_is(target) + _most_of(virtual_size(target)), *words, timeout=timeout)
+
+
+def make_snapshot(path: Path, label: str) -> None:
+    """Keeps the content and the size of a qcow2 disk inside of its file."""
+    _run(_as_is(path), "snapshot", "-q", "-c", label, path)
+
+
+def roll_back(path: Path, label: str) -> None:
+    """Gives a qcow2 disk the content and the size that it had. The snapshot stays."""
+    _run(_as_is(path), "snapshot", "-q", "-a", label, path)
+
+
+def delete_snapshot(path: Path, label: str, timeout: float) -> None:
+    """Deletes what a qcow2 file keeps of its disk. ``timeout``: seconds."""
+    _run(_as_is(path), "snapshot", "-q", "-d", label, path, timeout=timeout)
+
+
 def to_network(path: Path, disk_format: str, url: str, timeout: float, *, is_blank: bool = True) -> None:
     """Writes a file as raw blocks into an image that QEMU reaches by ``url``, and that is not smaller. ``timeout``: seconds.
 

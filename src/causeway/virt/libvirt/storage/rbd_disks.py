@@ -41,6 +41,8 @@ _WATCHED_SECONDS, _LOOK_EVERY = 35.0, 0.5
 class RbdDisks(InstanceDisks):
     """Of ``host``. ``access``: how guests reach the pool now."""
 
+    copies_itself = True
+
     def __init__(
         self, directory: Path, timeout: float, store: RbdStore, host: str, access: Callable[[], CephAccess]
     ) -> None:
