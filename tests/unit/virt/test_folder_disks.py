@@ -109,7 +109,7 @@ def test_a_disk_stands_on_a_base_image_that_all_hosts_have_once(site: Site) -> N
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_a_move_leaves_disks_where_they_are(site: Site, end: str) -> None:
+def test_in_a_move_disks_stay_where_they_are(site: Site, end: str) -> None:
     moved(site)
     inodes = {path.name: path.stat().st_ino for path in (site.folder / "shared" / "disks").iterdir()}
     if end == "confirm":

@@ -68,7 +68,7 @@ class FolderDisks(InstanceDisks):
             self._make(uuid, ROOT_DISK, lambda disk: qemu_img.create(disk, size, base))
         else:
             # As a file first, which came from elsewhere and is checked, and put on its base image.
-            self._forget(uuid, ROOT_DISK)
+            self._delete_link(uuid, ROOT_DISK)
             super().create_root(uuid, wanted)
             self._put_in(uuid, ROOT_DISK)
 
@@ -85,7 +85,7 @@ class FolderDisks(InstanceDisks):
                 self._refill(uuid, held.name, wanted)
             qemu_img.grow(self._store.path(held.name), size)
             return
-        self._forget(uuid, wanted.name)
+        self._delete_link(uuid, wanted.name)
         super().make_local(uuid, replace(wanted, shared=None))
         self._put_in(uuid, wanted.name)
 
@@ -152,7 +152,7 @@ class FolderDisks(InstanceDisks):
         made.symlink_to(target)
         durable.rename(made, path)
 
-    def _forget(self, uuid: str, name: str) -> None:
+    def _delete_link(self, uuid: str, name: str) -> None:
         """Deletes a link, so that nothing is written through it."""
         path = self.folder(uuid) / name
         if path.is_symlink():

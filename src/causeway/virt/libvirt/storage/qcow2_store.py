@@ -4,7 +4,7 @@
 
     FOLDER/id, FOLDER/disks/, FOLDER/owners/    as `causeway.virt.shared_disks.folder_store` says
     FOLDER/base/ID                              base images, on which disks stand
-    FOLDER/dropped/NAME@LABEL                   snapshots that are to be deleted
+    FOLDER/deleted/NAME@LABEL                   snapshots that are to be deleted
 
 Snapshots are qcow2's internal ones: they are made and rolled back without a copy, with the disk's size. Only who may write to a
 disk can delete one, and its guest may run on another host: so it counts as deleted as soon as a note says so, and is deleted
@@ -42,7 +42,7 @@ class Qcow2Store(FolderStore):
 
     def start(self) -> None:
         super().start()
-        for name in ("base", "dropped"):
+        for name in ("base", "deleted"):
             durable.make_folder(self.folder / name)
 
     @property
@@ -86,7 +86,7 @@ class Qcow2Store(FolderStore):
 
     def delete_snapshot(self, name: str, label: str) -> None:
         if self.path(name).exists():
-            durable.write(self._dropped(name, label), b"")
+            durable.write(self._note(name, label), b"")
 
     def remove(self, name: str) -> None:
         super().remove(name)
@@ -144,8 +144,8 @@ class Qcow2Store(FolderStore):
                 details=", ".join(users),
             )
 
-    def _dropped(self, name: str, label: str) -> Path:
-        return self.folder / "dropped" / f"{name}@{label}"
+    def _note(self, name: str, label: str) -> Path:
+        return self.folder / "deleted" / f"{name}@{label}"
 
     def _notes(self, name: str) -> list[Path]:
-        return sorted((self.folder / "dropped").glob(f"{name}@*"))
+        return sorted((self.folder / "deleted").glob(f"{name}@*"))
