@@ -64,6 +64,9 @@ def cloud_on(tmp_path_factory: pytest.TempPathFactory, cells: int, hosts_per_cel
         cloud.settle()
         cloud.clean()
         assert list((folder / "disks").iterdir()) == list((folder / "owners").iterdir()) == []
+        # The cloud does not know those that were started again.
+        for service in embedded.computes.values():
+            service.stop()
 
 
 @pytest.fixture
