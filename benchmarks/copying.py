@@ -25,7 +25,8 @@ from rich.table import Table
 
 from causeway.compute.disks import changes
 from causeway.http.server import make_server
-from causeway.virt.libvirt.storage.disk_readers import BLOCK, Reader, open_copy
+from causeway.virt.libvirt.storage.disk_readers import Reader, open_copy
+from causeway.virt.libvirt.storage.extents import BLOCK
 from causeway.virt.libvirt.storage.nbd_server import served
 
 MIB, GIB = 2**20, 2**30

@@ -107,7 +107,7 @@ def watched(cloud: EmbeddedCloud) -> Iterator[Acts]:
         watch(driver._connection, "call", acts.of_libvirt, host, lambda what, *_given: str(what))
         watch(driver, "power_off", acts.shutdowns, host, lambda *_given: "power_off")
         if isinstance(driver._disks, RbdDisks):
-            client = driver._disks._store.client
+            client = driver._disks.store.client
             watch(client, "ask", acts.of_ceph, host, lambda call, *_given: type(call).__name__)
     try:
         yield acts

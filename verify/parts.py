@@ -229,10 +229,12 @@ PARTS: tuple[Part, ...] = (
     _real(
         "ceph",
         "real guests on a real Ceph: their volumes and their disks, which QEMU opens by itself; a pool as a store of disks",
-        45,
+        65,
         "test_ceph_volumes.py",
         "test_ceph_store.py",
+        "test_ceph_rounds.py",
         "test_ceph_disks.py",
+        "test_ceph_apart.py",
         "test_ceph_images.py",
         "test_ceph_demo.py",
         lane="b",

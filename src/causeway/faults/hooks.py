@@ -33,6 +33,7 @@ DRIVER_METHODS = (
     "destroy",
     "detach_interface",
     "detach_volume",
+    "discard_copy",
     "end_round",
     "end_rounds",
     "end_volume_swap",

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 
 #: owns a disk that somebody has put aside, and that nobody uses
 NOBODY = "-"
+#: how the names of snapshots begin that are rounds of a guest which is being copied while it runs
+ROUND = "round-"
+#: in the name of a disk that arrives round by round: nobody's guest has it yet
+ARRIVING = ".arriving."
 _AFTER = " after "
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid as uuids
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,34 @@ BOOT_SECONDS = 240
 class CephCloud(LiveCloud):
     """``ceph``: the cluster, for those who look at it as its administrator."""
 
-    def __init__(self, embedded: EmbeddedCloud, ceph: Ceph) -> None:
+    def __init__(self, embedded: EmbeddedCloud, ceph: Ceph, apart: Mapping[str, Ceph] | None = None) -> None:
+        """``apart``: host -> its own cluster, if hosts do not share one."""
         super().__init__(embedded)
         self.ceph = ceph
+        self.apart = apart or {}
+
+    def images_of_all(self) -> dict[str, list[str]]:
+        """Host -> the names of all disks in its cluster."""
+        found = {host: ceph.run("rbd", "ls", "vms").split() for host, ceph in self.apart.items()}
+        return {host: [name for name in names if not name.startswith("base_")] for host, names in found.items()}
+
+    def owners_of_all(self, server: Any) -> set[str]:
+        """The hosts that own a disk of the server, in any cluster."""
+        found = set()
+        for host, names in self.images_of_all().items():
+            for name in (each for each in names if each.startswith(server.id)):
+                owner = self.apart[host].run("rbd", "image-meta", "get", f"vms/{name}", "causeway.owner")
+                found.add(owner.split()[1])
+        return found
+
+    def snapshots_of_all(self, server: Any) -> list[str]:
+        return [
+            snapshot
+            for host, names in self.images_of_all().items()
+            for name in names
+            if name.startswith(server.id)
+            for snapshot in self.apart[host].run("rbd", "snap", "ls", f"vms/{name}").splitlines()[1:]
+        ]
 
     def said(self, server: Any, *, after_boot: int = 0) -> GuestReport:
         """What the guest said when it booted last; waits for a boot after the one with this number."""
@@ -152,5 +177,28 @@ def ceph_cloud(
                 yield CephCloud(embedded, ceph)
             finally:
                 embedded.stop()
+    finally:
+        lab.stop(keep_guests=False)
+
+
+@contextmanager
+def apart_cloud(directory: Path, hosts: list[str], address: str = ADDRESS) -> Iterator[CephCloud]:
+    """Two cells of two hosts. Each of ``hosts`` has its disks in a Ceph of its own, which no other host reaches as its store."""
+    lab = Lab(directory / "state" / "lab")
+    endpoints = lab.start(HOSTS)
+    clusters = {host: Ceph(directory / f"ceph-{host}", address) for host in hosts}
+    pools = {
+        host: CephPool("vms", str(ceph.configuration("compute")), "compute", str(uuids.uuid4()))
+        for host, ceph in clusters.items()
+    }
+    try:
+        with storage_network(address, [each.netns for each in endpoints.values()]), ExitStack() as stack:
+            for ceph in clusters.values():
+                stack.callback(ceph.stop)
+                ceph.start()
+            embedded = EmbeddedCloud(directory / "state", port=0, hosts_per_cell=2, driver="libvirt", pools=pools)
+            embedded.start()
+            stack.callback(embedded.stop)
+            yield CephCloud(embedded, clusters[hosts[0]], clusters)
     finally:
         lab.stop(keep_guests=False)

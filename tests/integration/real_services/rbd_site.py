@@ -67,8 +67,8 @@ class RbdSite:
         ).stdout
 
     @contextmanager
-    def guest(self, name: str) -> Iterator[RbdGuest]:
-        guest = RbdGuest(self.ceph, name)
+    def guest(self, name: str, pool: str = POOL) -> Iterator[RbdGuest]:
+        guest = RbdGuest(self.ceph, name, pool)
         try:
             yield guest
         finally:
@@ -92,8 +92,8 @@ class RbdSite:
 class RbdGuest:
     """See `rbd_guest`. Its first write makes it the image's owner in Ceph's eyes."""
 
-    def __init__(self, ceph: Ceph, name: str) -> None:
-        words = (str(ceph.configuration(ACCOUNT)), ACCOUNT, POOL, name)
+    def __init__(self, ceph: Ceph, name: str, pool: str) -> None:
+        words = (str(ceph.configuration(ACCOUNT)), ACCOUNT, pool, name)
         self.process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", f"{__package__}.rbd_guest", *words],
             stdin=subprocess.PIPE,
@@ -102,11 +102,14 @@ class RbdGuest:
         )
         assert self._said() == "open"
 
-    def write(self, content: bytes) -> bool:
+    def write(self, content: bytes, offset: int = 0) -> bool:
         """Whether it was written. Else Ceph must have locked it out."""
-        said = self._asked(content.hex())
+        said = self._asked(f"write {offset} {content.hex()}")
         assert said in ("done", "108"), said
         return said == "done"
+
+    def discard(self, offset: int, size: int) -> None:
+        assert self._asked(f"discard {offset} {size}") == "done"
 
     def grow(self, size: int) -> None:
         assert self._asked(f"grow {size}") == "done"

@@ -177,19 +177,17 @@ class Hypervisor:
         {"cpu": 7},
     ],
 )
-def test_what_a_source_says_of_its_machine_is_checked_before_libvirt_reads_it(
-    tmp_path: Path, details: dict[str, object]
-) -> None:
+def test_what_a_source_says_of_its_machine_is_checked_before_libvirt_reads_it(details: dict[str, object]) -> None:
     hypervisor = Hypervisor()
     source = LiveSource("QEMU", 1, details={"virt_type": "kvm"} | details)
     with pytest.raises(ClaimRefused):
-        live_source.check_target(cast(Any, hypervisor), source, virt_type="kvm", directory=tmp_path)
+        live_source.check_target(cast(Any, hypervisor), source, virt_type="kvm", room=2**40)
     assert hypervisor.asked == []
 
 
-def test_of_a_cpu_only_model_and_features_are_compared(tmp_path: Path) -> None:
+def test_of_a_cpu_only_model_and_features_are_compared() -> None:
     hypervisor = Hypervisor()
     cpu = "<cpu mode='custom'><model>qemu64</model><feature policy='require' name='vmx'/><evil file='/x'/></cpu>"
     source = LiveSource("QEMU", 1, details={"virt_type": "kvm", "machine": "pc-q35-7.2", "cpu": cpu})
-    live_source.check_target(cast(Any, hypervisor), source, virt_type="kvm", directory=tmp_path)
+    live_source.check_target(cast(Any, hypervisor), source, virt_type="kvm", room=2**40)
     assert "vmx" in str(hypervisor.asked) and "evil" not in str(hypervisor.asked)

@@ -35,6 +35,7 @@ READING = {
     "diagnostics",
     "disk_bytes",
     "disk_room",
+    "has_copy",
     "has_rescue_disk",
     "has_round",
     "host_facts",

@@ -71,7 +71,7 @@ def pool(tmp_path: Path) -> Pool:
 
 def disks_of(tmp_path: Path, pool: Pool, host: str) -> RbdDisks:
     made = RbdDisks(tmp_path / host, 60.0, cast(RbdStore, pool), host, lambda: CephAccess(()))
-    made._images = cast(Any, Images(pool))
+    made.images = cast(Any, Images(pool))
     return made
 
 

@@ -68,6 +68,8 @@ CHECKS: tuple[Check, ...] = (
     Check(storage.orphaned),
     Check(storage.owners),
     Check(storage.put_aside),
+    Check(storage.arriving),
+    Check(storage.rounds),
     Check(allocations.of_servers, ("allocations",)),
     Check(allocations.of_migrations, ("allocations",)),
     Check(allocations.of_others, ("allocations",)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from causeway.audit.snapshot import ServerStanding, Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
-from causeway.model.shared_disk import NOBODY, StoredDisk
+from causeway.model.shared_disk import ARRIVING, NOBODY, ROUND, StoredDisk
 
 _BY_HAND = "Look at the disk with the storage's own tools (`rbd info`, `rbd status`) before you delete anything."
 
@@ -59,7 +59,7 @@ def owners(snapshot: Snapshot) -> Iterator[Disagreement]:
             if snapshot.movement(uuid) is not None or uuid not in contents.disks:
                 continue
             for disk in disks:
-                if disk.owning_host != home.host:
+                if ARRIVING not in disk.name and disk.owning_host != home.host:
                     yield Disagreement(
                         "storage.owner",
                         Severity.CRITICAL,
@@ -68,6 +68,55 @@ def owners(snapshot: Snapshot) -> Iterator[Disagreement]:
                         f"The server is on {home.host}, and its disk {disk.name} in {name} belongs to {_whose(disk)}.",
                         left=f"Two guests may write to it: stop the server. {_BY_HAND}",
                     )
+
+
+def arriving(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Copies that no move completes any more. Nobody has written an owner there."""
+    for name, storage in snapshot.storages.items():
+        for uuid, disks in storage.by_server().items():
+            if not _is_settled(snapshot, uuid) or _has_file(snapshot, f"copies.part-of-{uuid}"):
+                continue
+            for disk in (each for each in disks if ARRIVING in each.name):
+                yield Disagreement(
+                    "storage.arriving",
+                    Severity.WARNING,
+                    f"disk {disk.name}",
+                    uuid,
+                    f"{name} has disk {disk.name}, a copy for a move of the server that has ended.",
+                    Fix("remove_from_storage", {"host": storage.asked, "name": disk.name}),
+                )
+
+
+def rounds(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Snapshots from which nobody copies any more."""
+    for name, storage in snapshot.storages.items():
+        for uuid, disks in storage.by_server().items():
+            if not _is_settled(snapshot, uuid) or _has_file(snapshot, f"rounds.part-of-{uuid}"):
+                continue
+            for disk in disks:
+                for label in (each for each in disk.snapshots if each.startswith(ROUND)):
+                    yield Disagreement(
+                        "storage.round",
+                        Severity.WARNING,
+                        f"snapshot {disk.name}@{label}",
+                        uuid,
+                        f"{name} keeps what disk {disk.name} was when it was copied, and no move of the server copies it.",
+                        left=f"The next move of the server deletes the snapshot, and so does its deletion. {_BY_HAND}",
+                    )
+
+
+def _is_settled(snapshot: Snapshot, uuid: str) -> bool:
+    """Whether a server is at home, and nothing works on it."""
+    home = snapshot.home(uuid)
+    return home is not None and snapshot.is_quiet(home) and snapshot.movement(uuid) is None
+
+
+def _has_file(snapshot: Snapshot, name: str) -> bool:
+    """Whether a host has such a file of a server, or may have one."""
+    return any(
+        host.contents is None or any(file.name == name for file in host.contents.leftover_files)
+        for host in snapshot.hosts.values()
+    )
 
 
 def put_aside(snapshot: Snapshot) -> Iterator[Disagreement]:

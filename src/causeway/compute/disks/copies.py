@@ -3,7 +3,7 @@
 ::
 
     COPIES/MOVE.SERVER/state.json      which rounds have arrived, and how many parts of the present one
-    COPIES/MOVE.SERVER/NAME            the disk
+    COPIES/MOVE.SERVER/NAME            the disk, or where the driver keeps it
     COPIES/MOVE.SERVER/NAME.digests    the digests of all blocks that arrived
 
 A part is noted when it is on the medium; after a restart the target asks for the next one.
@@ -24,9 +24,9 @@ from causeway.compute.disks.foreign_names import checked
 from causeway.faults import injector
 from causeway.model.outcomes import OperationToken
 from causeway.model.warm import CopiedDisk, CopyRound
-from causeway.virt.driver import BaseImage, Driver
+from causeway.virt.driver import BaseImage, DiskCopy, Driver
 
-_STATE = "state.json"
+_STATE, _DIGESTS = "state.json", ".digests"
 
 #: opens the stream of one part of a disk
 OpenPart = Callable[[CopiedDisk, int], AbstractContextManager[changes.Source]]
@@ -84,7 +84,7 @@ class Copies:
         if state is not None and state.round == copied.number:
             return
         if copied.since is None:
-            durable.delete_tree(folder)
+            self._delete(folder)
             durable.make_folder(folder, mode=0o700)
             state = _State()
             for disk in copied.disks:
@@ -121,12 +121,11 @@ class Copies:
         last = disk.parts if until is None else min(until, disk.parts)
         if known.parts < last:
             digests = self._digests(folder, disk.name, known)
-            base = base_of(known.base_image_id) if known.base_image_id is not None else None
-            with self._driver.open_copy(folder / disk.name, known.size, base) as writer:
+            with self._driver.open_copy(_copy(folder, disk.name, known, base_of)) as writer:
                 while known.parts < last:
                     with opened(disk, known.parts) as source:
                         sent += changes.apply(source, writer, digests, arrived)
-                    durable.write(folder / f"{disk.name}.digests", digests.encode())
+                    durable.write(folder / f"{disk.name}{_DIGESTS}", digests.encode())
                     known.parts += 1
                     self._write(folder, state)
                     injector.reach("warm.part.in")
@@ -142,16 +141,16 @@ class Copies:
         """
         folder = self._folder(token.operation_id)
         state = self._read(folder) if folder is not None else None
-        if state is not None and folder is not None and name in state.completed and not (folder / name).exists():
+        if state is not None and folder is not None and name in state.completed and not self._has(folder, name):
             return None
         if folder is None or state is None or state.whole is None or self._is_lost(folder, name):
             raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.", details=name)
         known = state.disks[name]
         digests = self._digests(folder, name, known)
-        base = base_of(known.base_image_id) if known.base_image_id is not None else None
-        with self._driver.open_copy(folder / name, known.size, base) as writer, last.open("rb") as source:
+        copy = _copy(folder, name, known, base_of)
+        with self._driver.open_copy(copy) as writer, last.open("rb") as source:
             changes.apply(source, writer, digests, lambda _travelled, _of_disk: None)
-        durable.write(folder / f"{name}.digests", digests.encode())
+        durable.write(folder / f"{name}{_DIGESTS}", digests.encode())
         state.completed.append(name)
         self._write(folder, state)
         last.unlink()
@@ -159,15 +158,13 @@ class Copies:
 
     def _is_lost(self, folder: Path, name: str) -> bool:
         """Whether a copy has vanished. Without digests, a missing file is no loss: nothing has arrived yet."""
-        return not (folder / name).exists() and (folder / f"{name}.digests").exists()
+        return (folder / f"{name}{_DIGESTS}").exists() and not self._has(folder, name)
 
     def is_taken(self, operation_id: str) -> bool:
         """Whether the driver has taken a disk of this move. Then the guest's disk is the only whole copy on this host."""
         folder = self._folder(operation_id)
         state = self._read(folder) if folder is not None else None
-        return (
-            folder is not None and state is not None and any(not (folder / name).exists() for name in state.completed)
-        )
+        return folder is not None and state is not None and any(not self._has(folder, name) for name in state.completed)
 
     def has_completed(self, operation_id: str) -> bool:
         """Whether a disk of this move has the last changes."""
@@ -178,21 +175,31 @@ class Copies:
     def discard(self, operation_id: str) -> None:
         folder = self._folder(operation_id)
         if folder is not None:
-            durable.delete_tree(folder)
+            self._delete(folder)
 
     def discard_all(self, instance_uuid: str) -> None:
         for folder in folders.of_server(self._directory, instance_uuid):
-            durable.delete_tree(folder)
+            self._delete(folder)
 
     def servers(self) -> set[str]:
         """The servers of which there are copies."""
         return folders.servers(self._directory)
 
+    def _has(self, folder: Path, name: str) -> bool:
+        return self._driver.has_copy(folder / name)
+
+    def _delete(self, folder: Path) -> None:
+        # Whatever state says: it may be torn.
+        for path in folder.iterdir() if folder.exists() else ():
+            if path.name != _STATE and not path.name.endswith(_DIGESTS):
+                self._driver.discard_copy(path)
+        durable.delete_tree(folder)
+
     def _digests(self, folder: Path, name: str, disk: _Disk) -> changes.Digests:
         def decode(content: bytes) -> changes.Digests:
             return changes.Digests(disk.size, disk.block, content)
 
-        return durable.read(folder / f"{name}.digests", decode) or changes.Digests(disk.size, disk.block)
+        return durable.read(folder / f"{name}{_DIGESTS}", decode) or changes.Digests(disk.size, disk.block)
 
     def _read(self, folder: Path) -> _State | None:
         try:
@@ -205,3 +212,9 @@ class Copies:
 
     def _folder(self, operation_id: str) -> Path | None:
         return folders.of_operation(self._directory, operation_id)
+
+
+def _copy(folder: Path, name: str, disk: _Disk, base_of: BaseOf) -> DiskCopy:
+    operation_id, _, uuid = folder.name.partition(".")
+    base = base_of(disk.base_image_id) if disk.base_image_id is not None else None
+    return DiskCopy(folder / name, operation_id, uuid, disk.size, base, disk.base_image_id)

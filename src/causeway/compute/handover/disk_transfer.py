@@ -248,12 +248,18 @@ def received(
             base_image_id=base_image_id,
             snapshot=path,
             snapshot_format=_format_of(sent[ROOT_DISK]),
+            is_copy=_is_copy(sent[ROOT_DISK]),
             size_gb=instance.flavor.root_gb,
         )
     elif ROOT_DISK in shared:
         root_disk = RootDisk(None, None, size_gb=instance.flavor.root_gb, shared=shared[ROOT_DISK])
     local = [
-        dataclasses.replace(disk, snapshot=whole[disk.name], snapshot_format=_format_of(sent[disk.name]))
+        dataclasses.replace(
+            disk,
+            snapshot=whole[disk.name],
+            snapshot_format=_format_of(sent[disk.name]),
+            is_copy=_is_copy(sent[disk.name]),
+        )
         if whole.get(disk.name) is not None
         else dataclasses.replace(disk, shared=shared.get(disk.name))
         for disk in wanted
@@ -265,14 +271,19 @@ def _whole(
     host: Host, context: RequestContext, token: OperationToken, name: str, sent: Snapshot | OfferedDisk, path: Path
 ) -> Path | None:
     """Returns the whole disk; None if the driver has taken it already. If only the last changes arrived, applies them first."""
-    if sent.disk_format != CHANGES:
+    if not _is_copy(sent):
         return path
     return host.copies.complete(token, name, path, partial(host.image_cache.fetch, context))
 
 
 def _format_of(sent: Snapshot | OfferedDisk) -> str:
     """Returns the format of the whole disk. If only changes were sent, it is the format of the copy that the driver made."""
-    return "qcow2" if sent.disk_format == CHANGES else sent.disk_format
+    return "qcow2" if _is_copy(sent) else sent.disk_format
+
+
+def _is_copy(sent: Snapshot | OfferedDisk) -> bool:
+    """Whether only the last changes were sent. Whatever the source says, the whole disk is then one of this host's copies."""
+    return sent.disk_format == CHANGES
 
 
 def base_is_available(host: Host, context: RequestContext, instance: Instance) -> bool:

@@ -53,6 +53,22 @@ class StoredImage:
     virtual_size: int
 
 
+@dataclass(frozen=True)
+class DiskCopy:
+    """A disk of ``size`` bytes that is put together round by round at the target of a move.
+
+    ``path``: the file that is the disk, or that says where the driver keeps it; its name is the disk's. ``base``: the image that
+    the disk stands on, with its id.
+    """
+
+    path: Path
+    operation_id: str
+    uuid: str
+    size: int
+    base: BaseImage | None = None
+    base_image_id: str | None = None
+
+
 @dataclass
 class RootDisk:
     """Where the root disk of a guest comes from, if it is not a volume.
@@ -72,6 +88,8 @@ class RootDisk:
     snapshot: Path | None = None
     snapshot_format: str = "qcow2"
     size_gb: int = 0
+    #: the driver itself put the snapshot together on this host (`WarmCopyMethods.open_copy`)
+    is_copy: bool = False
     #: it is in storage that its former host and this one reach: the driver takes it over instead
     shared: SharedDisk | None = None
     #: the base image, if nothing of it has to be on this host (`SharedDiskMethods.stored_image`); ``base`` is None then
@@ -100,7 +118,8 @@ class LocalDisk:
     disk_bus: str | None = None
     snapshot: Path | None = None
     snapshot_format: str = "qcow2"
-    #: as that of a `RootDisk`
+    #: as those of a `RootDisk`
+    is_copy: bool = False
     shared: SharedDisk | None = None
 
     @property

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from causeway.model.instance import Instance
-from causeway.virt.driver.specs import BaseImage, GuestSpec
+from causeway.virt.driver.specs import DiskCopy, GuestSpec
 from causeway.virt.driver.support import unsupported
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
@@ -72,12 +72,19 @@ class WarmCopyMethods:
 
     # at the target
 
-    def open_copy(self, path: Path, size: int, base: BaseImage | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
-        """Opens, or makes, the disk of ``size`` bytes at ``path`` that rounds are written to, on the image ``base``.
+    def open_copy(self, copy: DiskCopy) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
+        """Opens, or makes, the disk that rounds are written to. From then on there is a file ``copy.path``.
 
-        The file later becomes a `RootDisk.snapshot`.
+        The file later becomes a `RootDisk.snapshot`, with ``is_copy``.
         """
         raise unsupported(_COPY)
+
+    def has_copy(self, path: Path) -> bool:
+        """Whether there is such a disk, which no guest has yet."""
+        return path.exists()
+
+    def discard_copy(self, path: Path) -> None:
+        """Deletes what the driver has of such a disk beside the file ``path``, which the caller deletes. May be repeated."""
 
     def adopt_disks(self, spec: GuestSpec) -> None:  # noqa: ARG002
         """Puts the disks that arrived where `spawn` finds them. Already done: nothing happens.

@@ -71,6 +71,7 @@ from causeway.virt.libvirt.storage.qcow2_store import Qcow2Store
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
 from causeway.virt.libvirt.storage.rbd_pool import CephPool, PoolSize, access_of, open_store
+from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
 from causeway.virt.undo import undone_on_failure
 
@@ -150,6 +151,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._consoles = consoles or ConsoleSettings()
         self._serial_ports = SerialPorts(self._connection, self._consoles.ports)
         self._rounds = rounds.Rounds(self._connection, self._disks)
+        self._snapshots = (
+            SnapshotRounds(self._connection, self._disks, hostname) if isinstance(self._disks, RbdDisks) else None
+        )
         self._live = LiveMigrations(self._connection, live or LiveSettings(address=host_ip), self._disks.folder)
         self._cache = "none"
         self._shared_cpus: list[int] = []

@@ -10,16 +10,17 @@ from pathlib import Path
 from causeway.errors import GuestFailed, WarmCopyImpossible
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
-from causeway.virt.driver import BaseImage, Driver, GuestSpec, nothing_to_wait_for
+from causeway.virt.driver import DiskCopy, Driver, GuestSpec, nothing_to_wait_for
 from causeway.virt.libvirt import power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware, domain_xml
 from causeway.virt.libvirt.live import live_readiness, live_source, live_target
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import Ports
-from causeway.virt.libvirt.storage import disk_readers, rounds, saved_memory, temporary_files
+from causeway.virt.libvirt.storage import rounds, saved_memory, temporary_files
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import KeptFiles
+from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
 from causeway.virt.libvirt.storage.volumes import Volumes
 from causeway.virt.live_guest import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.undo import undone_on_failure
@@ -40,6 +41,7 @@ class MovingGuests(Driver, ABC):
     _live: LiveMigrations
     _ports: Ports
     _rounds: rounds.Rounds
+    _snapshots: SnapshotRounds | None
     _virt_type: str
     _volumes: Volumes
 
@@ -80,11 +82,13 @@ class MovingGuests(Driver, ABC):
         return live_source.describe(self._connection, self._disks, instance)
 
     def check_live_target(self, source: LiveSource) -> None:
-        live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
-        if self._disks.copies_itself:
-            live_source.check_stays(source, self.reaches_disks)
+        self._check_target(source)
         if self._live.settings.reachable_here:
             live_source.check_reachable(self._live.settings.control_uri())
+
+    def _check_target(self, source: LiveSource) -> None:
+        room = self.disk_room(over_commit=True)
+        live_source.check_target(self._connection, source, virt_type=self._virt_type, room=room)
 
     def live_address(self) -> LiveTarget:
         settings = self._live.settings
@@ -112,7 +116,12 @@ class MovingGuests(Driver, ABC):
                 undo.callback(self._volumes.disconnect, uuid, volume)
             self._plug_ports(spec, undo)
             xml = domain_xml(self._hardware(spec, volumes))
-        details = {"uri": self._live.settings.control_uri(), "xml": xml, "shared_disks": is_shared}
+        details = {
+            "uri": self._live.settings.control_uri(),
+            "xml": xml,
+            "shared_disks": is_shared,
+            "blank_disks": self._disks.copies_itself,
+        }
         return LiveTarget(self._live.settings.address, details)
 
     def live_migrate(
@@ -141,7 +150,7 @@ class MovingGuests(Driver, ABC):
     supports_suspended_moves = True
 
     def check_can_wake(self, source: LiveSource) -> None:
-        live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
+        self._check_target(source)
 
     def save_memory(self, uuid: str) -> None:
         saved_memory.save(self._connection, self._disks, uuid)
@@ -197,33 +206,50 @@ class MovingGuests(Driver, ABC):
     def begin_round(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> Round:
-        if self._disks.copies_itself and self._disks.in_storage(instance.uuid) & set(names):
-            raise WarmCopyImpossible(f"Disks of server {instance.uuid} are in storage that several hosts reach.")
+        in_pool = self._disks.in_storage(instance.uuid) & set(names) if self._snapshots is not None else set()
+        if in_pool and in_pool != set(names):
+            raise WarmCopyImpossible(f"Some disks of server {instance.uuid} are in Ceph, and some are files.")
+        if in_pool and self._snapshots is not None:
+            return self._snapshots.begin(instance, names, number, since=since)
         return self._rounds.begin(instance, names, number, since=since, flatten=flatten)
 
     def has_round(self, instance: Instance, number: int) -> bool:
-        return self._rounds.has(instance.uuid, number)
+        return self._rounds_of(instance.uuid).has(instance.uuid, number)
 
     def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
-        return self._rounds.open(instance.uuid, name, number)
+        return self._rounds_of(instance.uuid).open(instance.uuid, name, number)
 
     def end_round(self, instance: Instance, number: int) -> None:  # noqa: ARG002 - there is one at a time
-        self._rounds.end(instance.uuid)
+        self._rounds_of(instance.uuid).end(instance.uuid)
 
     def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
-        return self._rounds.open_changes(instance.uuid, name, since)
+        return self._rounds_of(instance.uuid).open_changes(instance.uuid, name, since)
 
     def end_rounds(self, uuid: str) -> None:
         self._rounds.discard(uuid)
+        if self._snapshots is not None:
+            self._snapshots.discard(uuid)
+
+    def _rounds_of(self, uuid: str) -> rounds.Rounds | SnapshotRounds:
+        return self._snapshots if self._snapshots is not None and self._snapshots.knows(uuid) else self._rounds
 
     def list_temporary_files(self) -> dict[str, list[str]]:
         return temporary_files.listed(self._disks)
 
     def discard_temporary_files(self, kind: str, uuid: str) -> None:
-        temporary_files.discard(self._disks, self._rounds, kind, uuid)
+        if kind == "rounds":
+            self.end_rounds(uuid)
+        else:
+            temporary_files.discard(self._disks, self._rounds, kind, uuid)
 
-    def open_copy(self, path: Path, size: int, base: BaseImage | None) -> AbstractContextManager[DiskWriter]:
-        return disk_readers.open_copy(path, size, base)
+    def open_copy(self, copy: DiskCopy) -> AbstractContextManager[DiskWriter]:
+        return self._disks.open_copy(copy)
+
+    def has_copy(self, path: Path) -> bool:
+        return self._disks.has_copy(path)
+
+    def discard_copy(self, path: Path) -> None:
+        self._disks.discard_copy(path)
 
     def adopt_disks(self, spec: GuestSpec) -> None:
         uuid = spec.instance.uuid

@@ -115,6 +115,30 @@ class SharedDisks:
         self.store.rename(partial, stored_name)
         return stored_name
 
+    def remake(self, folder: Path, name: str, create: Callable[[str], None]) -> str:
+        """The same as `make`, in place of a disk of this guest that exists: nothing is in it that anybody needs."""
+        held = self.held(folder).get(name)
+        stored = self.store.find(held.name) if held is not None else None
+        if held is not None and stored is not None and self._owns(stored, held):
+            self.store.remove(held.name)
+        return self.make(folder, name, create)
+
+    def adopt(self, folder: Path, name: str, arriving: str) -> str:
+        """Makes a disk that has arrived in the store this guest's. Adopted already: nothing happens. Returns its name there."""
+        stored_name = name_of(folder, name)
+        stored, held = self.store.find(stored_name), self.held(folder).get(name)
+        if stored is not None:
+            if held is None or not self._owns(stored, held):
+                raise GuestFailed(
+                    f"Disk {stored_name} exists already, and is not this guest's.",
+                    details=f"its owner: {stored.owner}; host {self.host}; run `causeway audit` to see what it is",
+                )
+            return stored_name
+        self._record(folder, name, Held(stored_name, 1))
+        self.store.set_owner(arriving, str(Owner(self.host, 1)))
+        self.store.rename(arriving, stored_name)
+        return stored_name
+
     def offered(self, folder: Path) -> dict[str, SharedDisk]:
         """The guest's disks as another host can take them over. Raises `GuestFailed` if they are not this host's."""
         offered = {}

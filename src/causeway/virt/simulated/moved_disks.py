@@ -16,6 +16,7 @@ from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import agent, disk, firmware, rounds
 from causeway.virt.simulated.base import SimulatedBase
+from causeway.virt.simulated.shared_store import RoundSnapshots
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 
@@ -181,9 +182,12 @@ class MovedDisksDriver(SimulatedBase, ABC):
             folder = self.files.disks(uuid)
             # The first round is never the last one before the guest is powered off: nothing has to stand still for it.
             with agent.still(self.files, guest, instance) if since is not None else nullcontext():
-                return self._rounds.begin(
+                begun = self._rounds.begin(
                     uuid, {name: folder / name for name in names}, number, since=since, flatten=flatten
                 )
+                if self.files.shared is not None:
+                    RoundSnapshots(self.files.shared).keep(folder, number, begun.since)
+                return begun
 
     def has_round(self, instance: Instance, number: int) -> bool:
         with self.files.locked(instance.uuid):
@@ -201,6 +205,8 @@ class MovedDisksDriver(SimulatedBase, ABC):
 
     def end_rounds(self, uuid: str) -> None:
         with self.files.locked(uuid):
+            if self.files.shared is not None:
+                RoundSnapshots(self.files.shared).discard(self.files.disks(uuid), self.files.stash(uuid))
             self._rounds.discard(uuid)
 
     def list_temporary_files(self) -> dict[str, list[str]]:
@@ -213,8 +219,14 @@ class MovedDisksDriver(SimulatedBase, ABC):
             with self.files.locked(uuid):
                 self.files.discard_incoming(uuid)
 
-    def open_copy(self, path: Path, size: int, base: virt.BaseImage | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
-        return rounds.open_copy(path)
+    def open_copy(self, copy: virt.DiskCopy) -> AbstractContextManager[DiskWriter]:
+        return rounds.open_copy(self._disk_maker.copied_to(copy))
+
+    def has_copy(self, path: Path) -> bool:
+        return self._disk_maker.has_copy(path)
+
+    def discard_copy(self, path: Path) -> None:
+        self._disk_maker.discard_copy(path)
 
     def adopt_disks(self, spec: virt.GuestSpec) -> None:
         folder = self.files.disks(spec.instance.uuid)

@@ -9,22 +9,27 @@ made from these.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.image import RAW
-from causeway.model.shared_disk import SharedDisk
+from causeway.model.shared_disk import ROUND, SharedDisk
 from causeway.virt import image_formats
-from causeway.virt.driver import BaseImage, LocalDisk, RootDisk, StoredImage
+from causeway.virt.driver import BaseImage, DiskCopy, LocalDisk, RootDisk, StoredImage
+from causeway.virt.shared_disks import arriving
 from causeway.virt.shared_disks.folder_store import FolderStore
 from causeway.virt.shared_disks.ownership import SharedDisks, name_of
 from causeway.virt.simulated import disk
 from causeway.virt.simulated.host_files import running_in
+
+Made = TypeVar("Made", RootDisk, LocalDisk)
 
 
 def open_store(folder: Path, hostname: str, hosts_dir: Path) -> FolderStore:
@@ -79,6 +84,8 @@ class DiskMaker:
             if kept is None:
                 raise GuestFailed("An image is not in the storage of the host.", details=image.location)
             wanted = replace(wanted, base=BaseImage(kept, RAW, image.virtual_size))
+        if wanted.is_copy and self._adopted(path, wanted, lambda file, made: disk.create(file, made)):
+            return
         if wanted.shared is None:
             self._make(path, lambda file: disk.create(file, wanted))
             return
@@ -119,6 +126,8 @@ class DiskMaker:
         """Makes an ephemeral disk or swap, or changes the one that exists, as `LocalDisk` says."""
         if wanted.shared is not None:
             self._take(path, wanted)
+        if wanted.is_copy and self._adopted(path, wanted, lambda file, made: disk.create_local(file, made)):
+            return
         if path.exists():
             disk.create_local(path.resolve(), wanted)
         else:
@@ -150,11 +159,63 @@ class DiskMaker:
         name = self._shared.make(path.parent, path.name, lambda name: create(store.path(name)))
         link(path, store.path(name))
 
+    def copied_to(self, copy: DiskCopy) -> Path:
+        """The file of a disk that arrives round by round."""
+        return copy.path if self._store is None else self._store.path(arriving.begin(self._store, copy))
+
+    def has_copy(self, path: Path) -> bool:
+        return path.exists() if self._store is None else arriving.exists(self._store, path)
+
+    def discard_copy(self, path: Path) -> None:
+        if self._store is not None:
+            arriving.discard(self._store, path)
+
+    def _adopted(self, path: Path, wanted: Made, create: Callable[[Path, Made], None]) -> bool:
+        """Makes the guest's disk of one that has arrived in the store. False: it is a file."""
+        name = arriving.named_in(wanted.snapshot) if wanted.snapshot is not None else None
+        if self._shared is None or self._store is None or wanted.snapshot is None or name is None:
+            return False
+        store, arrived = self._store, self._store.path(name)
+
+        def made(disk_name: str) -> None:
+            # The copy stays until the disk is the guest's.
+            taken = store.path(disk_name).with_name(f".{disk_name}")
+            shutil.copy(arrived, taken)
+            create(store.path(disk_name), replace(wanted, snapshot=taken))
+
+        link(path, store.path(self._shared.make(path.parent, path.name, made)))
+        arriving.discard(store, wanted.snapshot)
+        return True
+
     def _take(self, path: Path, wanted: RootDisk | LocalDisk) -> None:
         if wanted.shared is None or self._shared is None or self._store is None:
             raise GuestFailed("This host has no storage that it shares with others.", details=str(wanted.shared))
         self._shared.take(path.parent, path.name, wanted.shared)
         link(path, self._store.path(wanted.shared.name))
+
+
+class RoundSnapshots:
+    """Keeps disks in the store as rounds read them, as snapshots in Ceph do: somebody has to delete them."""
+
+    def __init__(self, shared: SharedDisks) -> None:
+        self._shared = shared
+        self._prefix = f"{ROUND}{shared.host}-"
+
+    def keep(self, folder: Path, number: int, since: int | None) -> None:
+        for held in self._shared.held(folder).values():
+            self._shared.store.make_snapshot(held.name, f"{self._prefix}{number}")
+        self._delete(folder, {number, since})
+
+    def discard(self, *folders: Path) -> None:
+        for folder in folders:
+            self._delete(folder, set())
+
+    def _delete(self, folder: Path, kept: set[int | None]) -> None:
+        for held in self._shared.held(folder).values():
+            stored = self._shared.store.find(held.name)
+            for label in stored.snapshots if stored is not None else ():
+                if label.startswith(self._prefix) and label not in {f"{self._prefix}{number}" for number in kept}:
+                    self._shared.store.delete_snapshot(held.name, label)
 
 
 def link(path: Path, target: Path) -> None:

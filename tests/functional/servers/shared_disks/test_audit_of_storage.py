@@ -55,6 +55,25 @@ def test_a_disk_of_another_host_than_its_servers_is_critical_and_is_kept(cloud: 
     assert cloud.audit().is_clean
 
 
+def test_a_copy_of_a_move_that_has_ended_is_found_and_deleted(cloud: SharedCloud) -> None:
+    server = cloud.with_disks()
+    name = f"{server.id}_disk.arriving.0e1a2b3c"
+    cloud.store.path(name).write_text("half of it")
+    (left,) = found(cloud, "storage.arriving")
+    assert (left.server, left.resource) == (server.id, f"disk {name}")
+    assert found(cloud, "storage.owner") == []
+    cloud.fixes("storage.arriving")
+    assert name not in cloud.names(server)
+
+
+def test_a_snapshot_of_rounds_that_have_ended_is_found(cloud: SharedCloud) -> None:
+    server = cloud.with_disks()
+    name = f"{server.id}_disk"
+    cloud.store.make_snapshot(name, "round-cell1-host1-1")
+    cloud.only_reports("storage.round")
+    cloud.store.delete_snapshot(name, "round-cell1-host1-1")
+
+
 def test_what_a_disk_was_before_a_move_is_kept_only_for_its_revert(cloud: SharedCloud) -> None:
     server = cloud.with_disks()
     cloud.resized(server, cloud.larger(2))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -13,7 +11,6 @@ import libvirt
 
 from causeway.errors import ClaimRefused, GuestFailed, GuestRefused, HostUnreachable
 from causeway.model.instance import Instance
-from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import VmState
 from causeway.virt.driver import ROOT_DISK, allocated_bytes
 from causeway.virt.libvirt import power, presence
@@ -99,14 +96,14 @@ def _base_of(disks: InstanceDisks, instance: Instance, path: Path) -> str | None
     return base
 
 
-def check_target(connection: Connection, source: LiveSource, *, virt_type: str, directory: Path) -> None:
-    """Raises `ClaimRefused` if this host can't receive the guest. ``virt_type``: how guests run here."""
+def check_target(connection: Connection, source: LiveSource, *, virt_type: str, room: int) -> None:
+    """Raises `ClaimRefused` if this host can't receive the guest. ``virt_type``: how guests run here. ``room``: bytes free."""
     if source.hypervisor_type != HYPERVISOR_TYPE:
         raise ClaimRefused("The hosts have different hypervisors.", details=f"{source.hypervisor_type} at the source")
     wanted = str(source.details.get("virt_type") or "qemu")
     if wanted == "kvm" and virt_type != "kvm":
         raise ClaimRefused("The host can't run guests with KVM, which the server's guest uses.")
-    if shutil.disk_usage(directory).free < source.disk_bytes:
+    if room < source.disk_bytes:
         raise ClaimRefused("The host has no room for the server's disks.", details=f"{source.disk_bytes} bytes")
 
     def ask(hypervisor: Any) -> None:
@@ -119,13 +116,6 @@ def check_target(connection: Connection, source: LiveSource, *, virt_type: str, 
         _check_machine(hypervisor, wanted, source.details)
 
     connection.call("say what it can receive", ask, again=True)
-
-
-def check_stays(source: LiveSource, reaches: Callable[[dict[str, SharedDisk]], bool]) -> None:
-    """Raises `ClaimRefused` unless the guest's disks stay where they are. For a host whose disks are in storage of several."""
-    # libvirt copies disks of a live migration into files only.
-    if source.disks and not (source.shared and reaches(source.shared)):
-        raise ClaimRefused("A live migration can't copy disks into the storage that the host has.")
 
 
 def check_reachable(control_uri: str) -> None:

@@ -170,7 +170,8 @@ class LiveMigrations:
             # Post-copy continues a running guest at the target; libvirt refuses it for one that stands still.
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
-        flags = flags_of(disks, options, runs_on=runs_on, both_open=both_open)
+        is_whole = bool(target.details.get("blank_disks"))
+        flags = flags_of(disks, options, runs_on=runs_on, both_open=both_open, is_whole=is_whole)
         domain.migrateToURI3(self.settings.uri_of(target.address), parameters, flags)
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
@@ -280,11 +281,14 @@ class LiveMigrations:
         return self._connection.call_aside(f"describe the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
 
 
-def flags_of(disks: list[str], options: LiveOptions, *, runs_on: bool = True, both_open: bool = False) -> int:
+def flags_of(
+    disks: list[str], options: LiveOptions, *, runs_on: bool = True, both_open: bool = False, is_whole: bool = False
+) -> int:
     """libvirt's flags of a migration. ``disks``: device names of disks that are copied.
 
     ``both_open``: others are files or devices that both hosts open: volumes, or disks in a folder that they share.
     ``runs_on``: the guest runs while its memory is copied; if not, libvirt stops it when its disks have been copied.
+    ``is_whole``: the disks at the target are blank; else they stand on base images, whose content is not copied.
     """
     flags = (
         libvirt.VIR_MIGRATE_PEER2PEER
@@ -295,7 +299,7 @@ def flags_of(disks: list[str], options: LiveOptions, *, runs_on: bool = True, bo
     if runs_on:
         flags |= libvirt.VIR_MIGRATE_LIVE
     if disks:
-        flags |= libvirt.VIR_MIGRATE_NON_SHARED_INC
+        flags |= libvirt.VIR_MIGRATE_NON_SHARED_DISK if is_whole else libvirt.VIR_MIGRATE_NON_SHARED_INC
     if both_open:
         # libvirt would refuse them. The volume service has allowed it, or it was shown that both hosts see the disks.
         flags |= libvirt.VIR_MIGRATE_UNSAFE

@@ -9,11 +9,10 @@ from pathlib import Path
 from causeway.virt import warm
 from causeway.virt.driver import BaseImage
 from causeway.virt.libvirt.storage import nbd, qemu_img
+from causeway.virt.libvirt.storage.extents import BLOCK
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
 
-# Bytes: a cluster of qcow2, and what one bit of a dirty bitmap stands for.
-BLOCK = 64 << 10
 _ZEROS = bytes(BLOCK)
 _CACHED = 1 << 20
 
@@ -70,7 +69,7 @@ class Reader(warm.DiskReader):
         return self._base.has(offset, data) if self._base is not None else data == _ZEROS[: len(data)]
 
 
-class _Writer(warm.DiskWriter):
+class Writer(warm.DiskWriter):
     def __init__(self, client: NbdClient) -> None:
         self._client = client
 
@@ -98,20 +97,6 @@ def open_copy(path: Path, size: int, base: BaseImage | None) -> Iterator[warm.Di
     if base is not None:
         qemu_img.name_below(path, base)
     with served(path, "qcow2", writable=True) as client:
-        yield _Writer(client)
+        yield Writer(client)
     if base is not None:
         qemu_img.name_below(path, None)
-
-
-def joined(extents: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """Sorts extents, widens them to whole blocks and joins those that overlap. ``size``: bytes of the disk."""
-    found: list[tuple[int, int]] = []
-    for offset, length in sorted(extents):
-        start = offset // BLOCK * BLOCK
-        end = min(-(-(offset + length) // BLOCK) * BLOCK, size)
-        if found and start <= found[-1][0] + found[-1][1]:
-            first, known = found[-1]
-            found[-1] = (first, max(known, end - first))
-        else:
-            found.append((start, end - start))
-    return found

@@ -33,6 +33,7 @@ from causeway.virt.driver import (
     ROOT_DISK,
     SWAP_DISK,
     BaseImage,
+    DiskCopy,
     DiskExport,
     ExpectedDisk,
     LocalDisk,
@@ -41,9 +42,10 @@ from causeway.virt.driver import (
 )
 from causeway.virt.driver.support import unsupported
 from causeway.virt.libvirt.guest_xml.rbd_source import RbdSource
-from causeway.virt.libvirt.storage import blank_disks, qemu_img
+from causeway.virt.libvirt.storage import blank_disks, disk_readers, qemu_img
 from causeway.virt.libvirt.storage.folders import InstanceFolders
 from causeway.virt.libvirt.storage.received_disks import take
+from causeway.virt.warm import DiskWriter
 
 _GIB = 2**30
 
@@ -175,6 +177,17 @@ class InstanceDisks(InstanceFolders):
         if qemu_img.layer_below(self.root(uuid)) is None:
             return None
         return self._read_info(self.folder(uuid)).get("base_image_id") or image_ref or None
+
+    # of copies that come round by round: see `WarmCopyMethods`
+
+    def open_copy(self, copy: DiskCopy) -> AbstractContextManager[DiskWriter]:
+        return disk_readers.open_copy(copy.path, copy.size, copy.base)
+
+    def has_copy(self, path: Path) -> bool:
+        return path.exists()
+
+    def discard_copy(self, path: Path) -> None:
+        pass
 
     @contextmanager
     def export_beside_guest(self, uuid: str, name: str, copy: Callable[[Path, Path], None]) -> Iterator[DiskExport]:

@@ -20,9 +20,16 @@ EXPORT = "disk"
 
 @contextmanager
 def served(
-    disk: Path, disk_format: str, contexts: tuple[str, ...] = (), *, bitmap: str | None = None, writable: bool = False
+    disk: Path | str,
+    disk_format: str,
+    contexts: tuple[str, ...] = (),
+    *,
+    bitmap: str | None = None,
+    writable: bool = False,
 ) -> Iterator[NbdClient]:
     """A client of a server of the disk, which ends with the context, and with this process. ``bitmap``: offered as a context.
+
+    ``disk``: a file, or what QEMU reaches by such a name.
 
     Raises `GuestFailed` if the disk can't be served.
     """

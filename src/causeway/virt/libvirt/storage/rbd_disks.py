@@ -3,6 +3,7 @@
 ::
 
     POOL/UUID_disk                 root disk, raw, a clone of its base image; UUID_disk.eph0, UUID_disk.swap: the others
+    POOL/UUID_disk.arriving.MOVE   a disk that comes round by round, and is no guest's yet (`shared_disks.arriving`)
     POOL/base_ID                   base images (`rbd.images`), unless the image service has them in the same cluster
     INSTANCES/UUID/shared.json     which of the guest's disks are in the pool, and since when they are this host's
 
@@ -23,13 +24,16 @@ from causeway import durable
 from causeway.errors import DiskInUse, GuestFailed
 from causeway.model.image import QCOW2, RAW
 from causeway.model.shared_disk import SharedDisk, StoredDisk
-from causeway.virt.driver import ROOT_DISK, DiskExport, ExpectedDisk, LocalDisk, RootDisk, StoredImage
+from causeway.virt.driver import ROOT_DISK, DiskCopy, DiskExport, ExpectedDisk, LocalDisk, RootDisk, StoredImage
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
+from causeway.virt.libvirt.storage.disk_readers import Writer
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.rbd.images import RbdImages
 from causeway.virt.libvirt.storage.rbd.store import BASE_SNAPSHOT, RbdStore
+from causeway.virt.shared_disks import arriving
 from causeway.virt.shared_disks.ownership import SharedDisks
+from causeway.virt.warm import DiskWriter
 
 _GIB, _MIB = 2**30, 2**20
 # A snapshot of a disk that is being copied, which its host did not delete.
@@ -47,8 +51,8 @@ class RbdDisks(InstanceDisks):
         self, directory: Path, timeout: float, store: RbdStore, host: str, access: Callable[[], CephAccess]
     ) -> None:
         super().__init__(directory, timeout)
-        self._store = store
-        self._images = RbdImages(store, timeout)
+        self.store = store
+        self.images = RbdImages(store, timeout)
         self._shared = SharedDisks(store, host)
         self._access = access
 
@@ -56,21 +60,21 @@ class RbdDisks(InstanceDisks):
         held = self._shared.held(self.folder(uuid)).get(name)
         if held is None:
             return super().source(uuid, name)
-        return RbdSource(f"{self._store.client.access.pool}/{held.name}", self._access())
+        return RbdSource(f"{self.store.client.access.pool}/{held.name}", self._access())
 
     def disk_format(self, uuid: str, name: str) -> str:
         return RAW if name in self.in_storage(uuid) else super().disk_format(uuid, name)
 
     def has(self, uuid: str, name: str) -> bool:
         held = self._shared.held(self.folder(uuid)).get(name)
-        return super().has(uuid, name) if held is None else self._store.find(held.name) is not None
+        return super().has(uuid, name) if held is None else self.store.find(held.name) is not None
 
     def room(self, *, over_commit: bool) -> int:
-        used, total = self._store.used_and_total()
+        used, total = self.store.used_and_total()
         if over_commit:
             return total - used
-        names = (name for name in self._store.names() if not name.endswith(".partial"))
-        return total - sum(stored.size for name in names if (stored := self._store.find(name)) is not None)
+        names = (name for name in self.store.names() if not name.endswith(".partial"))
+        return total - sum(stored.size for name in names if (stored := self.store.find(name)) is not None)
 
     # made
 
@@ -79,6 +83,8 @@ class RbdDisks(InstanceDisks):
         self.make_folder(uuid)
         if wanted.shared is not None:
             self._take(uuid, ROOT_DISK, wanted.shared, size)
+        elif wanted.is_copy and self._adopted(uuid, ROOT_DISK, wanted.snapshot, size):
+            return
         elif wanted.snapshot is not None or super().has(uuid, ROOT_DISK) or (wanted.base and wanted.stands_alone):
             # As a file first, which came from elsewhere and is checked, and put on its base image or off it.
             super().create_root(uuid, wanted)
@@ -87,19 +93,19 @@ class RbdDisks(InstanceDisks):
             image = wanted.stored_image
 
             def clone_stored(disk: str) -> None:
-                self._images.clone(image, disk)
-                self._store.grow(disk, max(size, image.virtual_size))
+                self.images.clone(image, disk)
+                self.store.grow(disk, max(size, image.virtual_size))
                 if wanted.stands_alone:
-                    self._store.flatten(disk)
+                    self.store.flatten(disk)
 
             self._shared.make(folder, ROOT_DISK, clone_stored)
         elif wanted.base is not None and wanted.base_image_id is not None:
             base = wanted.base
-            name = self._images.import_base(wanted.base_image_id, base.path, base.disk_format)
+            name = self.images.import_base(wanted.base_image_id, base.path, base.disk_format)
 
             def clone(disk: str) -> None:
-                self._store.clone(name, BASE_SNAPSHOT, disk)
-                self._store.grow(disk, max(size, base.virtual_size))
+                self.store.clone(name, BASE_SNAPSHOT, disk)
+                self.store.grow(disk, max(size, base.virtual_size))
 
             self._shared.make(folder, ROOT_DISK, clone)
         elif ROOT_DISK not in self.in_storage(uuid):
@@ -110,45 +116,61 @@ class RbdDisks(InstanceDisks):
         if wanted.shared is not None:
             # As it is: what is done to it depends on how large it was.
             self._take(uuid, wanted.name, wanted.shared, 0)
+        if wanted.is_copy and self._adopted(uuid, wanted.name, wanted.snapshot, size):
+            return
         held = self._shared.held(self.folder(uuid)).get(wanted.name)
-        stored = self._store.find(held.name) if held is not None else None
+        stored = self.store.find(held.name) if held is not None else None
         if held is not None and stored is not None and wanted.snapshot is None:
             if wanted.is_swap and stored.size != size:
                 # Its content is worth nothing. What a revert wants is in a snapshot.
                 self._refill(uuid, held.name, wanted)
             elif stored.size < size:
-                self._store.grow(held.name, size)
+                self.store.grow(held.name, size)
             return
         super().make_local(uuid, replace(wanted, shared=None))
         self._put_in(uuid, wanted.name)
 
     def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:  # noqa: ARG002
-        raise GuestFailed("A live migration can't copy disks into a pool of Ceph.")
+        # The source's hypervisor copies all of the disk (``blank_disks``).
+        self._shared.remake(self.folder(uuid), name, lambda disk: self.store.create(disk, size))
 
     def check_usable(self, uuid: str) -> None:
         super().check_usable(uuid)
         self._when_unused(lambda: self._shared.require_owned(self.folder(uuid)))
 
+    def _adopted(self, uuid: str, name: str, copy: Path | None, size: int) -> bool:
+        """Makes a disk that has arrived round by round the guest's. False: the copy is a file, as of a host without a pool."""
+        arrived = arriving.named_in(copy) if copy is not None else None
+        if copy is None or arrived is None:
+            return False
+        # First: once it has its name, nobody looks at the copy again.
+        stored = self.store.find(arrived)
+        if stored is not None and stored.size < size:
+            self.store.grow(arrived, size)
+        self._shared.adopt(self.folder(uuid), name, arrived)
+        durable.delete(copy)
+        return True
+
     def _put_in(self, uuid: str, name: str) -> None:
         """Makes a disk that is a file one in the pool."""
         path = self.folder(uuid) / name
-        self._shared.make(self.folder(uuid), name, lambda disk: self._images.fill(path, disk))
+        self._shared.make(self.folder(uuid), name, lambda disk: self.images.fill(path, disk))
         durable.delete(path)
 
     def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
         self._when_unused(lambda: self._shared.take(self.folder(uuid), name, offered))
-        stored = self._store.find(offered.name)
+        stored = self.store.find(offered.name)
         # To look costs a tenth of what Ceph takes to find out that there is nothing to do, and the guest is off.
         if stored is not None and stored.size < size:
-            self._store.grow(offered.name, size)
+            self.store.grow(offered.name, size)
 
     def _refill(self, uuid: str, stored_name: str, wanted: LocalDisk) -> None:
         """Replaces the content of a disk by a new one."""
         name = f"{wanted.name}.new"
         super().make_local(uuid, replace(wanted, name=name, shared=None))
         path = self.folder(uuid) / name
-        self._store.grow(stored_name, qemu_img.virtual_size(path))
-        self._images.overwrite(path, stored_name)
+        self.store.grow(stored_name, qemu_img.virtual_size(path))
+        self.images.overwrite(path, stored_name)
         durable.delete(path)
 
     def _when_unused(self, act: Callable[[], None]) -> None:
@@ -160,12 +182,39 @@ class RbdDisks(InstanceDisks):
             except DiskInUse:
                 if time.monotonic() >= end:
                     raise
-                if self._store.client.stopping.wait(_LOOK_EVERY):
+                if self.store.client.stopping.wait(_LOOK_EVERY):
                     raise
             else:
                 return
 
     # copied
+
+    @contextmanager
+    def open_copy(self, copy: DiskCopy) -> Iterator[DiskWriter]:
+        name = arriving.begin(self.store, copy)
+        # Of a process that was killed: what it writes late would be in place of what is written now.
+        self._when_unused(lambda: self._require_unused(name))
+        stored = self.store.find(name)
+        if stored is None and copy.base is not None and copy.base_image_id is not None:
+            base = self.images.import_base(copy.base_image_id, copy.base.path, copy.base.disk_format)
+            self.store.clone(base, BASE_SNAPSHOT, name)
+        elif stored is None:
+            self.store.create(name, copy.size)
+        if stored is None or stored.size < copy.size:
+            self.store.grow(name, copy.size)
+        with self.images.opened(name, writable=True) as client:
+            yield Writer(client)
+
+    def _require_unused(self, name: str) -> None:
+        stored = self.store.find(name)
+        if stored is not None and stored.users:
+            raise DiskInUse(f"Somebody else writes to disk {name}.", details=", ".join(stored.users))
+
+    def has_copy(self, path: Path) -> bool:
+        return arriving.exists(self.store, path)
+
+    def discard_copy(self, path: Path) -> None:
+        arriving.discard(self.store, path)
 
     @contextmanager
     def export(self, uuid: str, name: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
@@ -188,38 +237,38 @@ class RbdDisks(InstanceDisks):
 
     def _snapshot(self, stored_name: str, still: AbstractContextManager[None]) -> str:
         """Makes a snapshot of a disk for a copy."""
-        stored = self._store.find(stored_name)
+        stored = self.store.find(stored_name)
         for label in stored.snapshots if stored is not None else ():
             if label.startswith(_COPIED):
-                self._store.delete_snapshot(stored_name, label)
+                self.store.delete_snapshot(stored_name, label)
         snapshot = f"{_COPIED}{uuid4().hex}"
         with still:
-            self._store.make_snapshot(stored_name, snapshot)
+            self.store.make_snapshot(stored_name, snapshot)
         return snapshot
 
     def store_image(
         self, uuid: str, name: str, image_id: str, beside: str, still: AbstractContextManager[None]
     ) -> StoredImage | None:
         held = self._shared.held(self.folder(uuid)).get(name)
-        if held is None or not self._images.is_in_cluster(beside):
+        if held is None or not self.images.is_in_cluster(beside):
             return None
         snapshot = self._snapshot(held.name, still)
         try:
-            return self._images.store(held.name, snapshot, image_id, beside)
+            return self.images.store(held.name, snapshot, image_id, beside)
         finally:
-            self._store.delete_snapshot(held.name, snapshot)
+            self.store.delete_snapshot(held.name, snapshot)
 
     def delete_stored_image(self, image_id: str, beside: str) -> None:
-        self._images.delete_stored(image_id, beside)
+        self.images.delete_stored(image_id, beside)
 
     @contextmanager
     def _exported(self, uuid: str, name: str, stored_name: str, snapshot: str | None) -> Iterator[DiskExport]:
         with self.new_export(uuid, name) as path:
             try:
-                self._images.export_disk(stored_name, snapshot, path)
+                self.images.export_disk(stored_name, snapshot, path)
             finally:
                 if snapshot is not None:
-                    self._store.delete_snapshot(stored_name, snapshot)
+                    self.store.delete_snapshot(stored_name, snapshot)
             yield DiskExport(name, path, QCOW2, path.stat().st_size)
 
     def base_image_of(self, uuid: str, image_ref: str) -> str | None:
@@ -250,10 +299,10 @@ class RbdDisks(InstanceDisks):
     # in storage that several hosts reach
 
     def storage(self) -> str | None:
-        return self._store.id
+        return self.store.id
 
     def stored_image(self, location: str) -> StoredImage | None:
-        return self._images.at(location)
+        return self.images.at(location)
 
     def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:
         return set(self._shared.held(self.stashed_folder(uuid) if stashed else self.folder(uuid)))
@@ -263,7 +312,7 @@ class RbdDisks(InstanceDisks):
 
     def size_in_storage(self, uuid: str, name: str) -> int:
         held = self._shared.held(self.folder(uuid)).get(name)
-        stored = self._store.find(held.name) if held is not None else None
+        stored = self.store.find(held.name) if held is not None else None
         return super().size_in_storage(uuid, name) if stored is None else stored.size
 
     def reaches(self, offered: dict[str, SharedDisk]) -> bool:

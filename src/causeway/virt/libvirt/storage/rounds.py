@@ -31,8 +31,9 @@ from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import target_of_file
 from causeway.virt.libvirt.storage import backups, nbd, qemu_img
-from causeway.virt.libvirt.storage.disk_readers import BLOCK, Base, Reader, joined
+from causeway.virt.libvirt.storage.disk_readers import Base, Reader
 from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.extents import BLOCK, joined
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
 

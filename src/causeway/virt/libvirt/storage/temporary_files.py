@@ -3,6 +3,7 @@
 ::
 
     INSTANCES/rounds-UUID.json       rounds (`rounds`), with scratch-UUID-NAME
+    INSTANCES/snapshots-UUID.json    rounds of disks in Ceph (`snapshot_rounds`)
     INSTANCES/export-UUID-*          copies of disks that are sent (`disks`)
     INSTANCES/switch-UUID.json       a guest is switched to another volume (`block_copies`)
     INSTANCES/frozen-UUID            file systems of a guest stand still (`agent`)
@@ -21,7 +22,7 @@ from causeway.virt.libvirt.storage.rounds import Rounds
 
 _UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 _NAMES = {
-    "rounds": re.compile(rf"rounds-{_UUID}\.json"),
+    "rounds": re.compile(rf"(?:rounds|snapshots)-{_UUID}\.json"),
     "exports": re.compile(rf"export-{_UUID}-.*"),
     "switches": re.compile(rf"switch-{_UUID}\.json"),
     "frozen": re.compile(rf"frozen-{_UUID}"),
@@ -39,9 +40,7 @@ def listed(disks: InstanceFolders) -> dict[str, list[str]]:
 
 
 def discard(disks: InstanceFolders, rounds: Rounds, kind: str, uuid: str) -> None:
-    if kind == "rounds":
-        rounds.discard(uuid)
-    elif kind == "exports":
+    if kind == "exports":
         disks.delete_stale_exports(uuid)
     elif kind == "switches":
         durable.delete(switch_file(disks.directory, uuid))

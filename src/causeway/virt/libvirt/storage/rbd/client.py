@@ -37,8 +37,8 @@ _WORKER = (sys.executable, "-P", "-W", "ignore", "-m", "causeway.virt.libvirt.st
 _END_SECONDS = 10.0
 # Calls at a time: short ones, and those that touch every object of a disk.
 _SHORT, _LONG, _IDLE = 4, 4, 2
-_READS = (protocol.Describe, protocol.Read, protocol.Names, protocol.Use, protocol.Monitors)
-_WHOLE_DISK = (protocol.RollBack, protocol.Remove, protocol.Flatten)
+_READS = (protocol.Describe, protocol.Read, protocol.Names, protocol.Changes, protocol.Use, protocol.Monitors)
+_WHOLE_DISK = (protocol.RollBack, protocol.Remove, protocol.Flatten, protocol.Changes)
 _WRONG_CONFIGURATION = frozenset(
     (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.EISDIR, errno.ENOTDIR)
 )
@@ -233,7 +233,7 @@ class _Worker:
         self.usable = False
         self.fences = fences
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-        self._left = b""
+        self._left = bytearray()
         try:
             # Killed with the programs that it starts.
             self._process = subprocess.Popen(
@@ -262,7 +262,8 @@ class _Worker:
         source = self._process.stdout.fileno()
         poll = select.poll()
         poll.register(source, select.POLLIN)
-        while b"\n" not in self._left:
+        more: bytes | bytearray = self._left
+        while b"\n" not in more:
             left = end - time.monotonic()
             if left <= 0 or not poll.poll(left * 1000):
                 raise _Late
@@ -274,7 +275,7 @@ class _Worker:
         try:
             return msgspec.json.decode(line, type=protocol.Answer)
         except msgspec.DecodeError as error:
-            raise _Gone(f"it answered {line[:200]!r} ({error})") from None
+            raise _Gone(f"it answered {bytes(line[:200])!r} ({error})") from None
 
     def end(self) -> None:
         with suppress(ProcessLookupError):

@@ -14,16 +14,18 @@ import errno
 import logging
 import re
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from causeway.errors import CausewayError, GuestFailed, Misconfigured
-from causeway.model.image import BOOTABLE_FORMATS, QCOW2
+from causeway.model.image import BOOTABLE_FORMATS, QCOW2, RAW
 from causeway.virt import image_formats
 from causeway.virt.driver import StoredImage
 from causeway.virt.image_formats import FoundImage
 from causeway.virt.libvirt.storage import qemu_img
+from causeway.virt.libvirt.storage.nbd import NbdClient
+from causeway.virt.libvirt.storage.nbd_server import served
 from causeway.virt.libvirt.storage.rbd import protocol
 from causeway.virt.libvirt.storage.rbd.protocol import Parent, Refused
 from causeway.virt.libvirt.storage.rbd.store import BASE, BASE_SNAPSHOT, RbdStore, checked
@@ -199,6 +201,18 @@ class RbdImages:
         source = self._url(name if snapshot is None else f"{name}@{checked(snapshot)}")
         try:
             qemu_img.from_network(source, path, size, self._timeout)
+        except GuestFailed:
+            # Ceph may not answer: then this says so.
+            self._store.existing(name)
+            raise
+
+    @contextmanager
+    def opened(self, name: str, snapshot: str | None = None, *, writable: bool = False) -> Iterator[NbdClient]:
+        """A client that reads or writes a disk block by block; it has the disk open as a guest has."""
+        image = checked(name) if snapshot is None else f"{checked(name)}@{checked(snapshot)}"
+        try:
+            with served(self._url(image), RAW, writable=writable) as client:
+                yield client
         except GuestFailed:
             # Ceph may not answer: then this says so.
             self._store.existing(name)

@@ -7,6 +7,7 @@ import json
 import subprocess
 from typing import Any
 
+from causeway.virt.libvirt.storage.extents import joined
 from causeway.virt.libvirt.storage.rbd.bindings import monitors_in, usage_in
 from causeway.virt.libvirt.storage.rbd.protocol import Access, Beginning, Image, Parent, Refused, Usage
 
@@ -54,6 +55,13 @@ class ProgramPool:
         name = f"{image.pool}/{image.image}@{image.snapshot}"
         size = int(self._json("info", name)["size"])
         return Beginning(size, self._first(min(size, most), "export", "--no-progress", name, "-"))
+
+    def changes(self, name: str, since: str | None, until: str | None) -> list[tuple[int, int]]:
+        image = f"{self._pool}/{name}" + (f"@{until}" if until is not None else "")
+        begin = ("--from-snap", since) if since is not None else ()
+        size = int(self._json("info", image)["size"])
+        found = self._run("rbd", "diff", *begin, image, "--format", "json", seconds=_DAY)
+        return joined(((int(each["offset"]), int(each["length"])) for each in json.loads(found)), size)
 
     def set_metadata(self, name: str, key: str, value: str) -> None:
         self._rbd("image-meta", "set", f"{self._pool}/{name}", key, value)

@@ -92,6 +92,17 @@ class Names(msgspec.Struct, frozen=True, tag=True):
     """Answers the names of all images."""
 
 
+class Changes(msgspec.Struct, frozen=True, tag=True):
+    """Answers (offset, length) of what an image has written or discarded between two snapshots, in whole blocks.
+
+    ``since`` None: of all that it has, with what it stands on. ``until`` None: until now, and nobody writes to it.
+    """
+
+    name: str
+    since: str | None
+    until: str | None
+
+
 class SetMetadata(msgspec.Struct, frozen=True, tag=True):
     name: str
     key: str
@@ -173,6 +184,7 @@ Call = (
     Describe
     | Read
     | Names
+    | Changes
     | SetMetadata
     | MakeSnapshot
     | DeleteSnapshot

@@ -82,6 +82,17 @@ class RbdStore:
     def make_snapshot(self, name: str, label: str) -> None:
         self.ask(protocol.MakeSnapshot(checked(name), checked(label)), accept=(errno.EEXIST,))
 
+    def changes(self, name: str, since: str | None, until: str | None) -> list[tuple[int, int]] | None:
+        """(offset, length) of what a disk has written between two snapshots, in whole blocks. None: there is no such snapshot.
+
+        ``since`` None: of all that it has. ``until`` None: until now; nobody writes to it.
+        """
+        labels = [checked(label) if label is not None else None for label in (since, until)]
+        found: list[tuple[int, int]] | None = self.ask(
+            protocol.Changes(checked(name), *labels), list[tuple[int, int]], accept=(errno.ENOENT,)
+        )
+        return found
+
     def roll_back(self, name: str, label: str) -> None:
         if checked(label) not in self.existing(name).snapshots:
             raise GuestFailed(f"Disk {name} has no snapshot {label}.")

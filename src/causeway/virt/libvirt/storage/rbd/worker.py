@@ -69,6 +69,8 @@ def perform(pool: Pool, call: protocol.Call) -> Any:
             return pool.read(call.image, call.most)
         case protocol.Names():
             return pool.names()
+        case protocol.Changes():
+            return pool.changes(call.name, call.since, call.until)
         case protocol.SetMetadata():
             return pool.set_metadata(call.name, call.key, call.value)
         case protocol.MakeSnapshot():
