@@ -11,29 +11,28 @@ Whose a disk is says `causeway.virt.shared_disks.ownership`, and never the link:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from causeway import durable
-from causeway.errors import GuestFailed, Misconfigured
-from causeway.model.shared_disk import SharedDisk, StoredDisk
-from causeway.virt.driver import ROOT_DISK, ExpectedDisk, LocalDisk, RootDisk
+from causeway.errors import Misconfigured
+from causeway.model.shared_disk import SharedDisk
+from causeway.virt.driver import ROOT_DISK, LocalDisk, RootDisk
 from causeway.virt.libvirt.storage import qemu_img
-from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.disks_in_storage import DisksInStorage
 from causeway.virt.libvirt.storage.qcow2_store import Qcow2Store
 from causeway.virt.shared_disks.ownership import RECORD, SharedDisks
 
 _GIB, _MIB = 2**30, 2**20
 
 
-class FolderDisks(InstanceDisks):
+class FolderDisks(DisksInStorage):
     """Of ``host``."""
 
     def __init__(self, directory: Path, timeout: float, store: Qcow2Store, host: str) -> None:
-        super().__init__(directory, timeout)
+        super().__init__(directory, timeout, SharedDisks(store, host))
         self._store = store
-        self._shared = SharedDisks(store, host)
 
     def start(self) -> None:
         """Raises Misconfigured if the folder is not the one in which guests of this host have disks: it is not mounted."""
@@ -99,7 +98,7 @@ class FolderDisks(InstanceDisks):
         self._shared.require_owned(self.folder(uuid))
         for name, held in self._shared.held(self.folder(uuid)).items():
             self._store.purge(held.name)
-            self._link(uuid, name)
+            self.show(uuid, name)
         super().check_usable(uuid)
 
     def base_image_id(self, uuid: str) -> str | None:
@@ -118,7 +117,7 @@ class FolderDisks(InstanceDisks):
 
     def _make(self, uuid: str, name: str, create: Callable[[Path], None]) -> None:
         self._shared.make(self.folder(uuid), name, lambda disk: create(self._store.path(disk)))
-        self._link(uuid, name)
+        self.show(uuid, name)
 
     def _put_in(self, uuid: str, name: str) -> None:
         """Makes a disk that is a file one in the store, where it stands alone."""
@@ -129,7 +128,7 @@ class FolderDisks(InstanceDisks):
 
     def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
         self._shared.take(self.folder(uuid), name, offered)
-        self._link(uuid, name)
+        self.show(uuid, name)
         qemu_img.grow(self._store.path(offered.name), size)
 
     def _refill(self, uuid: str, stored_name: str, wanted: LocalDisk) -> None:
@@ -141,8 +140,8 @@ class FolderDisks(InstanceDisks):
         qemu_img.overwrite(path, self._store.path(stored_name), self.timeout)
         durable.delete(path)
 
-    def _link(self, uuid: str, name: str) -> None:
-        """Has the guest's folder lead to its disk. A file of the guest that is there has been put into the store."""
+    def show(self, uuid: str, name: str) -> None:
+        """Makes a link in the guest's folder. A file of the guest that is there has been put into the store."""
         held = self._shared.held(self.folder(uuid))[name]
         path, target = self.folder(uuid) / name, self._store.path(held.name)
         if path.is_symlink() and path.readlink() == target:
@@ -158,67 +157,3 @@ class FolderDisks(InstanceDisks):
         if path.is_symlink():
             path.unlink()
             durable.sync(path.parent)
-
-    # of a move
-
-    def stash(self, uuid: str) -> None:
-        if not self.stashed_folder(uuid).exists():
-            self._shared.put_aside(self.folder(uuid))
-        super().stash(uuid)
-
-    def restore(self, uuid: str) -> None:
-        if self.stashed_folder(uuid).exists():
-            if self._shared.held(self.folder(uuid)):
-                raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
-            self._shared.put_back(self.stashed_folder(uuid))
-        super().restore(uuid)
-
-    def delete_stashed(self, uuid: str) -> None:
-        self._shared.release_stashed(self.stashed_folder(uuid))
-        super().delete_stashed(uuid)
-
-    def delete(self, uuid: str) -> None:
-        self._shared.release(self.folder(uuid))
-        super().delete(uuid)
-
-    # in storage that several hosts reach
-
-    def storage(self) -> str | None:
-        return self._store.id
-
-    def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:
-        return set(self._shared.held(self.stashed_folder(uuid) if stashed else self.folder(uuid)))
-
-    def offered(self, uuid: str) -> dict[str, SharedDisk]:
-        return self._shared.offered(self.folder(uuid))
-
-    def size_in_storage(self, uuid: str, name: str) -> int:
-        return qemu_img.virtual_size(self._store.path(self._shared.held(self.folder(uuid))[name].name))
-
-    def reaches(self, offered: dict[str, SharedDisk]) -> bool:
-        return self._shared.reaches(*offered.values())
-
-    def list_storage(self) -> list[StoredDisk]:
-        return self._shared.listed()
-
-    def remove_from_storage(self, name: str) -> None:
-        self._shared.remove(name)
-
-    def await_guest(self, uuid: str, offered: dict[str, SharedDisk]) -> None:
-        for name, each in offered.items():
-            self._shared.await_guest(self.folder(uuid), name, each)
-            self._link(uuid, name)
-
-    def settle(self, uuid: str) -> None:
-        self._shared.settle(self.folder(uuid))
-
-    def take_over(self, uuid: str, names: Iterable[str], dead_host: str) -> list[str]:
-        self.make_folder(uuid)
-        taken = [name for name in names if self._shared.take_over(self.folder(uuid), name, dead_host)]
-        for name in taken:
-            self._link(uuid, name)
-        return taken
-
-    def faults_in_storage(self, uuid: str, disks: list[ExpectedDisk], *, stashed: bool) -> list[str]:
-        folder = self.stashed_folder(uuid) if stashed else self.folder(uuid)
-        return self._shared.faults(folder, {each.name: each.size_mb * _MIB for each in disks}, stashed=stashed)

@@ -23,12 +23,12 @@ from uuid import uuid4
 from causeway import durable
 from causeway.errors import DiskInUse, GuestFailed
 from causeway.model.image import QCOW2, RAW
-from causeway.model.shared_disk import SharedDisk, StoredDisk
-from causeway.virt.driver import ROOT_DISK, DiskCopy, DiskExport, ExpectedDisk, LocalDisk, RootDisk, StoredImage
+from causeway.model.shared_disk import SharedDisk
+from causeway.virt.driver import ROOT_DISK, DiskCopy, DiskExport, LocalDisk, RootDisk, StoredImage
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disk_readers import Writer
-from causeway.virt.libvirt.storage.disks import InstanceDisks
+from causeway.virt.libvirt.storage.disks_in_storage import DisksInStorage
 from causeway.virt.libvirt.storage.rbd.images import RbdImages
 from causeway.virt.libvirt.storage.rbd.store import BASE_SNAPSHOT, RbdStore
 from causeway.virt.shared_disks import arriving
@@ -42,7 +42,7 @@ _COPIED = "copied-"
 _WATCHED_SECONDS, _LOOK_EVERY = 35.0, 0.5
 
 
-class RbdDisks(InstanceDisks):
+class RbdDisks(DisksInStorage):
     """Of ``host``. ``access``: how guests reach the pool now."""
 
     copies_itself = True
@@ -50,10 +50,9 @@ class RbdDisks(InstanceDisks):
     def __init__(
         self, directory: Path, timeout: float, store: RbdStore, host: str, access: Callable[[], CephAccess]
     ) -> None:
-        super().__init__(directory, timeout)
+        super().__init__(directory, timeout, SharedDisks(store, host))
         self.store = store
         self.images = RbdImages(store, timeout)
-        self._shared = SharedDisks(store, host)
         self._access = access
 
     def source(self, uuid: str, name: str) -> Path | RbdSource:
@@ -274,67 +273,5 @@ class RbdDisks(InstanceDisks):
     def base_image_of(self, uuid: str, image_ref: str) -> str | None:
         return None if ROOT_DISK in self.in_storage(uuid) else super().base_image_of(uuid, image_ref)
 
-    # of a move
-
-    def stash(self, uuid: str) -> None:
-        if not self.stashed_folder(uuid).exists():
-            self._shared.put_aside(self.folder(uuid))
-        super().stash(uuid)
-
-    def restore(self, uuid: str) -> None:
-        if self.stashed_folder(uuid).exists():
-            if self._shared.held(self.folder(uuid)):
-                raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
-            self._shared.put_back(self.stashed_folder(uuid))
-        super().restore(uuid)
-
-    def delete_stashed(self, uuid: str) -> None:
-        self._shared.release_stashed(self.stashed_folder(uuid))
-        super().delete_stashed(uuid)
-
-    def delete(self, uuid: str) -> None:
-        self._shared.release(self.folder(uuid))
-        super().delete(uuid)
-
-    # in storage that several hosts reach
-
-    def storage(self) -> str | None:
-        return self.store.id
-
     def stored_image(self, location: str) -> StoredImage | None:
         return self.images.at(location)
-
-    def in_storage(self, uuid: str, *, stashed: bool = False) -> set[str]:
-        return set(self._shared.held(self.stashed_folder(uuid) if stashed else self.folder(uuid)))
-
-    def offered(self, uuid: str) -> dict[str, SharedDisk]:
-        return self._shared.offered(self.folder(uuid))
-
-    def size_in_storage(self, uuid: str, name: str) -> int:
-        held = self._shared.held(self.folder(uuid)).get(name)
-        stored = self.store.find(held.name) if held is not None else None
-        return super().size_in_storage(uuid, name) if stored is None else stored.size
-
-    def reaches(self, offered: dict[str, SharedDisk]) -> bool:
-        return self._shared.reaches(*offered.values())
-
-    def list_storage(self) -> list[StoredDisk]:
-        return self._shared.listed()
-
-    def remove_from_storage(self, name: str) -> None:
-        self._shared.remove(name)
-
-    def await_guest(self, uuid: str, offered: dict[str, SharedDisk]) -> None:
-        for name, each in offered.items():
-            self._shared.await_guest(self.folder(uuid), name, each)
-
-    def settle(self, uuid: str) -> None:
-        self._shared.settle(self.folder(uuid))
-
-    def take_over(self, uuid: str, names: list[str], dead_host: str) -> list[str]:
-        self.make_folder(uuid)
-        return [name for name in names if self._shared.take_over(self.folder(uuid), name, dead_host)]
-
-    def faults_in_storage(self, uuid: str, disks: list[ExpectedDisk], *, stashed: bool) -> list[str]:
-        folder = self.stashed_folder(uuid) if stashed else self.folder(uuid)
-        return self._shared.faults(folder, {each.name: each.size_mb * _MIB for each in disks}, stashed=stashed)
