@@ -3,7 +3,8 @@
 The API makes one context for each request. It goes with all work for that request: to the conductor, to computes, into log lines
 (oslo.log shows request id, user and project) and into policy checks (`to_policy_values`). It carries the user's token, with
 which Causeway calls the services around. RPC messages contain the token, but no message to a host does (`tokenless`): a host may
-be compromised. Logs and printed contexts never contain it.
+be compromised. An order with volumes has it sealed, so that a host can only hand it back (`causeway.rpc.key_grants`). Logs
+and printed contexts never contain it.
 
 What may be done with the token, and what without it, is decided in `causeway.clients.rights`.
 """
@@ -15,7 +16,7 @@ from typing import Any
 from oslo_context import context as oslo_context
 
 HIDDEN = "***"
-TOKENS = frozenset({"auth_token", "service_token"})
+TOKENS = frozenset({"auth_token", "service_token", "key_grant"})
 
 
 class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
@@ -42,13 +43,16 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
     auth_token: str | None
     service_token: str | None
     resource_uuid: str | None
+    #: in an order to a host: what the host shows to be given the keys of the volumes in it (`causeway.rpc.key_grants`)
+    key_grant: str | None
 
     checked: set[str]
     work: frozenset[str] | None
 
-    FROM_DICT_EXTRA_KEYS = ["service_roles", "service_token", "service_user_id", "service_project_id"]
+    FROM_DICT_EXTRA_KEYS = ["service_roles", "service_token", "service_user_id", "service_project_id", "key_grant"]
 
     def __init__(self, *args: Any, **more: Any) -> None:
+        self.key_grant = more.pop("key_grant", None)
         super().__init__(*args, **more)
         self.checked, self.work = set(), None
 
@@ -82,15 +86,18 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
             service_user_id=self.service_user_id,
             service_project_id=self.service_project_id,
         )
+        if self.key_grant is not None:
+            values["key_grant"] = self.key_grant
         return values
 
     def without_tokens(self) -> dict[str, Any]:
         """Returns all fields except the tokens, for `from_dict`. This may be stored."""
         return {name: value for name, value in self.to_dict().items() if name not in TOKENS}
 
-    def tokenless(self) -> RequestContext:
+    def tokenless(self, key_grant: str | None = None) -> RequestContext:
         """Returns the same request without the tokens, for hosts."""
         without: RequestContext = RequestContext.from_dict(self.without_tokens(), overwrite=False)
+        without.key_grant = key_grant
         return without
 
     def get_logging_values(self) -> dict[str, Any]:

@@ -203,6 +203,12 @@ class VolumeNotFound(NotFound):
     code = "volume_not_found"
 
 
+class KeyNotFound(NotFound):
+    """The key manager has no such key, or not for whoever asks."""
+
+    code = "key_not_found"
+
+
 class KeyPairNotFound(NotFound):
     code = "keypair_not_found"
 
@@ -391,6 +397,12 @@ class ClaimRefused(OperationFailed):
     """The chosen host can't take the server; another one may."""
 
     code = "claim_refused"
+
+
+class DecryptionRefused(ClaimRefused):
+    """The host can't decrypt a volume, or is not given its key."""
+
+    status, code = 400, "decryption_refused"
 
 
 class UnexpectedFailure(OperationFailed):

@@ -18,6 +18,7 @@ from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.clients.volume_migrations import VolumeMigrations
 from causeway.clients.volume_snapshots import S, VolumeSnapshots, volume_missing
 from causeway.context import RequestContext
+from causeway.model.volume_keys import VolumeEncryption
 
 # 3.44 completes attachments; 3.60 shows more of volumes (shared_targets). The older one is used if the newer is refused.
 MICROVERSION = "3.60"
@@ -135,6 +136,13 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
         route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
         answer = self._call(context, "GET", route, what, called_as=called_as, volume_id=volume_id)
         return _volume(answer.json()["volume"])
+
+    def encryption_of(self, context: RequestContext, volume_id: str) -> VolumeEncryption | None:
+        """How a volume that a server has is encrypted; None: it is not. Raises VolumeNotFound."""
+        route, what = "/v3/volumes/{volume_id}/encryption", f"show the encryption of volume {volume_id}"
+        found = self._call(context, "GET", route, what, called_as=OF_SERVER, volume_id=volume_id).json()
+        provider = found.get("provider")
+        return VolumeEncryption(str(provider), found.get("encryption_key_id") or None) if provider else None
 
     def is_gone(self, context: RequestContext, volume_id: str) -> bool:
         """Whether a volume that a server has according to our records does not exist in any project."""

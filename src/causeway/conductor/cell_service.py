@@ -15,7 +15,8 @@ from causeway.conductor.cells.cell_queues import THREADS
 from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conductor.upkeep.recovery import BINARY, SERVICE_VERSION
 from causeway.notify.notifier import Notifier
-from causeway.rpc.cell_conductor import TOPIC
+from causeway.rpc.cell_conductor import TOPIC, VERSION
+from causeway.rpc.endpoint import expose
 from causeway.rpc.server import RpcServer
 from causeway.rpc.super_conductor import SuperConductorClient
 from causeway.rpc.transport import Transport
@@ -38,7 +39,7 @@ class CellConductorService:
         self._stopping = threading.Event()
         cloud = SuperConductorClient(transport)
         endpoint = CellEndpoint(conf, lambda: database, cloud, remind=conf.service_down_time)
-        self._server = RpcServer(transport, TOPIC, host, [endpoint], threads=THREADS)
+        self._server = RpcServer(transport, TOPIC, host, [expose(endpoint, VERSION)], threads=THREADS)
         self._life = Periodic("life-sign", conf.report_interval, self.show_life, self._stopping)
 
     def start(self) -> None:

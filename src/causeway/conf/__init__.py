@@ -27,6 +27,7 @@ from causeway.conf import (
     drains,
     fault_injection,
     glance,
+    key_manager,
     library_defaults,
     libvirt,
     live_migration,
@@ -56,6 +57,7 @@ MODULES: tuple[ModuleType, ...] = (
     drains,
     fault_injection,
     glance,
+    key_manager,
     keystone_group,
     libvirt,
     live_migration,
@@ -73,6 +75,7 @@ MODULES: tuple[ModuleType, ...] = (
 )
 # Groups with credentials of their own: auth_type names a keystoneauth plug-in, whose options are read from the group too.
 AUTH_GROUPS = (
+    "barbican_service_user",
     "cinder",
     "glance",
     "keystone",

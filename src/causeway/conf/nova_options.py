@@ -14,8 +14,8 @@ def _names(text: str) -> frozenset[str]:
 # Groups without any of our options. (workarounds has next to none, and its names change with every release.)
 GROUPS = _names(
     """
-    barbican barbican_service_user cache cyborg devices ephemeral_storage_encryption guestfs hyperv
-    ironic key_manager manila mks powervm profiler rdp remote_debug spice vault vmware workarounds wsgi xenserver
+    cache cyborg devices ephemeral_storage_encryption guestfs hyperv
+    ironic manila mks powervm profiler rdp remote_debug spice vault vmware workarounds wsgi xenserver
     zvm
     """
 )
@@ -31,6 +31,8 @@ _DATABASE = _names(
 
 # group -> options
 NAMES: dict[str, frozenset[str]] = {
+    "barbican": _names("auth_endpoint cafile certfile insecure keyfile number_of_retries retry_delay"),
+    "key_manager": _names("fixed_key"),
     "api_database": _DATABASE,
     "database": _DATABASE,
     "DEFAULT": _names(

@@ -36,7 +36,17 @@ class PathOption:
     named: Named
 
 
-_TLS = ("cinder", "glance", "keystone", "neutron", "oslo_limit", "placement", "service_user", "vendordata_dynamic_auth")
+_TLS = (
+    "barbican_service_user",
+    "cinder",
+    "glance",
+    "keystone",
+    "neutron",
+    "oslo_limit",
+    "placement",
+    "service_user",
+    "vendordata_dynamic_auth",
+)
 PATHS = (
     PathOption("DEFAULT", "state_path", Named.MADE),
     PathOption("DEFAULT", "disk_transfer_pki_dir", Named.FOLDER),
@@ -45,6 +55,7 @@ PATHS = (
     PathOption("DEFAULT", "log_file", Named.MADE),
     PathOption("api", "vendordata_jsonfile_path", Named.FILE),
     PathOption("api", "vendordata_dynamic_ssl_certfile", Named.EITHER),
+    PathOption("barbican", "verify_ssl_path", Named.EITHER),
     PathOption("console", "novnc_path", Named.FOLDER),
     # Whoever injects faults writes it when they want them.
     PathOption("fault_injection", "file", Named.MADE),

@@ -9,6 +9,7 @@ from causeway.devcloud.faults import Faults
 from causeway.devcloud.identity.routes import make_service as make_identity
 from causeway.devcloud.image.files import discard_broken_uploads
 from causeway.devcloud.image.routes import make_service as make_image
+from causeway.devcloud.key_manager.routes import make_service as make_key_manager
 from causeway.devcloud.network.routes import make_service as make_network
 from causeway.devcloud.network.topology import NetworkTopology, read_topology
 from causeway.devcloud.volume.routes import make_service as make_volume
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Devcloud(Cloud):
-    """The four services over one state directory, with the switches that tests and labs turn (`Switches`).
+    """The services over one state directory, with the switches that tests and labs turn (`Switches`).
 
     `apps` maps mount prefixes to WSGI apps, which must be called with the prefix in SCRIPT_NAME. `token_lifetime`: seconds, for
     new tokens; it may be set at any time.
@@ -31,6 +32,7 @@ class Devcloud(Cloud):
         services = {
             "/identity": make_identity(self),
             "/image": make_image(self),
+            "/key-manager": make_key_manager(self),
             "/network": make_network(self),
             "/volume": make_volume(self),
         }

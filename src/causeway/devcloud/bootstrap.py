@@ -47,6 +47,7 @@ SERVICES = (
     ("placement", "placement", "/placement"),
     ("image", "glance", "/image"),
     ("network", "neutron", "/network"),
+    ("key-manager", "barbican", "/key-manager"),
     ("volumev3", "cinderv3", "/volume/v3/%(project_id)s"),
     ("block-storage", "cinder", "/volume/v3/%(project_id)s"),
 )

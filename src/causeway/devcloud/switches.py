@@ -35,7 +35,8 @@ class Switches:
     - `has_plugged`: (host, port id) -> whether the host has plugged the port, which is waited for where a switch wires ports;
       None: it is not known, and not waited for;
     - `on_ports_changed`: called on a background thread after networks, subnets, ports or bindings were changed, and before ports
-      that wait for it become ACTIVE.
+      that wait for it become ACTIVE;
+    - `makes_luks`: the files of encrypted volumes are LUKS, as real hypervisors need them. Needs qemu-img, and some seconds.
 
     While ``file`` is there, the first four are what it says, a YAML mapping of their names.
     """
@@ -50,6 +51,7 @@ class Switches:
         self._backends: dict[str, Backend] = {}
         self.has_plugged: Callable[[str, str], bool] | None = None
         self.on_ports_changed: Callable[[], None] | None = None
+        self.makes_luks = False
 
     @property
     def plug_delay(self) -> float:

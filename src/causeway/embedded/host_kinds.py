@@ -116,6 +116,7 @@ class LibvirtHosts(Hosts):
     def start(self, names: list[str]) -> None:
         self._endpoints = self._lab.start(names)
         self._devcloud.on_ports_changed = self._wire
+        self._devcloud.makes_luks = True
         self._wire()
 
     def driver(self, name: str) -> Driver:

@@ -9,27 +9,21 @@ conductors share. It differs for each server, so that a token can't be used in a
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from oslo_config import cfg
 
 from causeway.context import RequestContext
 from causeway.model.requesters import Requester
+from causeway.rpc.shared_secret import cipher_for
 
 LOG = logging.getLogger(__name__)
 
-# Groups whose secret is used for the key if [conductor] credentials_key is not set. API and conductors have both.
-SHARED_CREDENTIALS = ("service_user", "placement")
 # The key of the checked ids among what is stored of the requester. Earlier releases ignore it.
 CHECKED = "checked"
-SECRETS_OF_CREDENTIALS = ("password", "application_credential_secret")
-KEY_BYTES = 32
 
 
 def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: str) -> Requester:
@@ -79,19 +73,4 @@ def _token(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> str | N
 
 
 def _cipher(conf: cfg.ConfigOpts, instance_uuid: str) -> Fernet | None:
-    secret = _secret(conf)
-    if not secret:
-        return None
-    purpose = f"causeway: the token of the request for server {instance_uuid}"
-    derived = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose.encode()).derive(secret.encode())
-    return Fernet(base64.urlsafe_b64encode(derived))
-
-
-def _secret(conf: cfg.ConfigOpts) -> str:
-    key: str = conf.conductor.credentials_key
-    if key:
-        return key
-    sections = [conf[group].auth_section or group for group in SHARED_CREDENTIALS]
-    # The plug-in decides which of these options exist.
-    found = (getattr(conf[section], name, None) for section in sections for name in SECRETS_OF_CREDENTIALS)
-    return next((secret for secret in found if secret), "")
+    return cipher_for(conf, f"causeway: the token of the request for server {instance_uuid}")

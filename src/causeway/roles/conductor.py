@@ -46,6 +46,7 @@ def make_conductor(
         images=around.images,
         network=around.network,
         volumes=around.volumes,
+        keys=around.keys,
         notifier=make_notifier(around, f"nova-conductor:{host}", cells),
         life=Life(host, Path(around.conf.state_path) / "conductors"),
         clock=clock.of(around.conf.simulated.clock),

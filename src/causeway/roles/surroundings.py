@@ -10,6 +10,7 @@ from oslo_config import cfg
 from causeway import decoding
 from causeway.clients.identity import IdentityClient
 from causeway.clients.image import ImageClient
+from causeway.clients.keys import KeyClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.session import ServiceSessions
@@ -31,6 +32,7 @@ class Surroundings:
     network: NetworkClient
     volumes: VolumeClient
     identity: IdentityClient
+    keys: KeyClient
 
     def __post_init__(self) -> None:
         self._notifiers: list[Notifier] = []
@@ -71,6 +73,7 @@ def make_surroundings(
         network=NetworkClient(sessions),
         volumes=VolumeClient(sessions),
         identity=IdentityClient(sessions),
+        keys=KeyClient(sessions),
     )
 
 
@@ -84,4 +87,5 @@ def surroundings_of_hosts(around: Surroundings, accounts: cfg.ConfigOpts, transp
         network=NetworkClient(sessions),
         volumes=VolumeClient(sessions),
         identity=IdentityClient(sessions),
+        keys=KeyClient(sessions),
     )

@@ -6,17 +6,22 @@ from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, OperationToken, RecordedClaim
 from causeway.model.states import TaskState
+from causeway.model.volume_keys import VolumeKey
 from causeway.rpc.declare import HOLDERS_OF_TOKEN, Client, call
 from causeway.virt.live_guest import LiveProgress
 
 TOPIC = "cell_conductor"
 HISTORY = {
     "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims; `check_start`"
-    " came after 0.1.0, which refuses it"
+    " came after 0.1.0, which refuses it",
+    "1.1": "keys of volumes",
 }
+VERSION = next(reversed(HISTORY))
 
 # Seconds. The limit is short because a transfer waits for the answer to its report.
 PROGRESS_TIMEOUT = 10.0
+# Seconds. The volume service and the key manager are asked meanwhile.
+KEY_TIMEOUT = 300.0
 
 
 class CellConductorClient(Client):
@@ -75,3 +80,11 @@ class CellConductorClient(Client):
     @call(since="1.0", reporter=("host",))
     def recorded_claims(self, context: RequestContext, *, host: str, instance_uuids: list[str]) -> list[RecordedClaim]:
         """Returns the resources that the host should hold for these servers, according to their records."""
+
+    @call(since="1.1", timeout=KEY_TIMEOUT, reporter=("host",))
+    def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
+        """Returns the key of an encrypted volume, sealed to ``public_key`` (`causeway.rpc.sealed_keys`).
+
+        The context has the grant of the order that the host carries out (`causeway.rpc.key_grants`). Raises Forbidden without
+        one for this host and this volume, or if the key manager lets neither the order's user nor us have the key.
+        """

@@ -15,6 +15,7 @@ from causeway import errors, metrics, parking
 from causeway.context import RequestContext
 from causeway.rpc import counters
 from causeway.rpc.endpoint import Reply, from_wire, to_wire
+from causeway.rpc.key_grants import grant_for
 from causeway.rpc.late_answers import NAMESPACE, VERSION, LateAnswer, ListeningContext
 from causeway.rpc.plain import problem_of
 from causeway.rpc.signatures import SignedContext
@@ -106,8 +107,8 @@ class RpcClient:
         version: str | None,
         arguments: dict[str, Any],
     ) -> T:
-        context = context.tokenless() if self._to_hosts else context
         wire = to_wire(arguments)
+        context = self._for_hosts(context, server, wire) if self._to_hosts else context
         verdict = self._consult("call", server, method, arguments)
         counters.count("call", self.topic, method)
         if verdict is Verdict.LOSE_REQUEST:
@@ -219,8 +220,8 @@ class RpcClient:
         Raises `ServiceFailed` if the message queue did not take the message, `OperationFailed` if the version cap forbids it.
         """
         kind = "fanout" if fanout else "cast"
-        context = context.tokenless() if self._to_hosts else context
         wire = to_wire(arguments)
+        context = self._for_hosts(context, server, wire) if self._to_hosts else context
         verdict = self._consult(kind, server, method, arguments)
         counters.count(kind, self.topic, method)
         if verdict is Verdict.LOSE_REQUEST:
@@ -231,6 +232,9 @@ class RpcClient:
         except Exception as error:
             # As in `call`.
             raise self._not_sent(method, server, error) from error
+
+    def _for_hosts(self, context: RequestContext, server: str | None, wire: dict[str, Any]) -> RequestContext:
+        return context.tokenless(grant_for(self._transport.conf, context, server, wire))
 
     def _with_signature(
         self, context: RequestContext | ListeningContext, sending: Any, method: str, wire: dict[str, Any]

@@ -55,7 +55,7 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
         context = self.serializer.deserialize_context(incoming.ctxt)
         if self._topic == compute.TOPIC:
             # No control plane of this release sends a host a user's token. One that came all the same is not used or passed on.
-            context = context.tokenless()
+            context = context.tokenless(context.key_grant)
         with self._heartbeats.during(incoming):
             reply = self._dispatch(context, incoming.message)
         if "error" in reply:

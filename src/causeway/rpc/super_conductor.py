@@ -10,19 +10,24 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import OperationToken
+from causeway.model.volume_keys import VolumeKey
 from causeway.rpc.declare import Client, IfSet, call, cast
 from causeway.virt.live_guest import LiveProgress
 
 TOPIC = "super_conductor"
 HISTORY = {
     "1.0": "hosts that are new or back, transfers, missed and late orders; the node of `map_host` came after 0.1.0, which"
-    " refuses it"
+    " refuses it",
+    "1.1": "keys of volumes",
 }
+VERSION = next(reversed(HISTORY))
 
 # Seconds: less than a compute waits for its cell's conductor.
 PROGRESS_TIMEOUT = 5.0
 # Seconds. If they are over, the waiting compute asks again.
 MISSED_TIMEOUT = 20.0
+# Seconds: less than a compute waits for its cell's conductor.
+KEY_TIMEOUT = 280.0
 
 
 class SuperConductorClient(Client):
@@ -73,3 +78,7 @@ class SuperConductorClient(Client):
     @call(since="1.0", timeout=PROGRESS_TIMEOUT)
     def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is too late: see `CellConductorClient.check_order`."""
+
+    @call(since="1.1", timeout=KEY_TIMEOUT)
+    def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
+        """Returns the key of an encrypted volume: see `CellConductorClient.volume_key`."""

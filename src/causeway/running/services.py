@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from oslo_config import cfg
 
 from causeway.clients.image import ImageClient
+from causeway.clients.keys import KeyClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
@@ -38,6 +39,7 @@ class ConductorServices:
     images: ImageClient
     network: NetworkClient
     volumes: VolumeClient
+    keys: KeyClient
     notifier: Notifier
     #: this conductor as an owner in the journal
     life: Life

@@ -137,6 +137,18 @@ TABLE = (
     ),
     Row("volumes.show_any", "SERVICE", "devices/half_reserved.py", _HALF_RESERVED),
     Row(
+        "volumes.encryption_of",
+        "OF_SERVER",
+        "conductor/cells/volume_keys.py",
+        "The control plane has ordered this host to open this volume: it sealed a grant into the order.",
+    ),
+    Row(
+        "keys.read_key",
+        "OF_SERVER",
+        "conductor/cells/volume_keys.py",
+        "The volume service says that it is the key of a volume which this host was ordered to open (a grant).",
+    ),
+    Row(
         "volumes.show_of_server",
         "OF_SERVER",
         "conductor/endpoints/external_events.py",

@@ -166,6 +166,9 @@ REFUSED: dict[str, Callable[[str], str]] = {
     ),
     "QEMU's properties": with_part(f"<q:override xmlns:q='{_QEMU}'><q:device alias='x'/></q:override>"),
     "QEMU's capabilities": with_part(f"<q:capabilities xmlns:q='{_QEMU}'><q:add capability='x'/></q:capabilities>"),
+    "an encrypted disk that is none": replaced(
+        "<backingStore/>", "<encryption format='luks'><secret usage='evil'/></encryption>"
+    ),
     "encrypted memory": with_part("<launchSecurity type='sev'><policy>1</policy></launchSecurity>"),
     "a table of the firmware": with_part("<sysinfo type='fwcfg'><entry name='opt/x' file='/etc/shadow'/></sysinfo>"),
     "a table of another kind": with_table(TABLE, "fwcfg"),
@@ -271,7 +274,6 @@ OWN: dict[str, Callable[[str], str]] = {
         "<backingStore/>", "<backingStore type='file'><source file='/evil'/></backingStore>"
     ),
     "mirror of a disk": replaced("<backingStore/>", "<mirror type='file' file='/evil'/>"),
-    "secrets of a disk": replaced("<backingStore/>", "<encryption format='luks'><secret usage='evil'/></encryption>"),
     "bridge": replaced("bridge='brq-source'", "bridge='evil'"),
     "script of a port": replaced("<mac ", "<script path='/evil'/><downscript path='/evil'/><mac "),
     "kind of a port": replaced(

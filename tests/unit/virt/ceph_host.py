@@ -16,6 +16,7 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
+from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 
 SECRET = "4a1e6a26-0e4e-4c5e-9d4f-000000000001"
 KEY = "AQD1kwxrtCtdGhAAZ/DQcOUNHH50l0vdKPrmZQ=="
@@ -49,6 +50,7 @@ class Secret:
     usage: str
     is_private: bool
     content: bytes | None = None
+    undefine: Callable[[], Any] | None = None
 
     def usageID(self) -> str:
         return self.usage
@@ -78,11 +80,21 @@ class CephHost:
             raise error(libvirt.VIR_ERR_NO_SECRET)
         return self.secrets[uuid]
 
+    def secretLookupByUsage(self, kind: int, usage: str) -> Secret:
+        assert kind == libvirt.VIR_SECRET_USAGE_TYPE_VOLUME
+        uuid = next((uuid for uuid, secret in self.secrets.items() if secret.usage == usage), None)
+        if uuid is None:
+            raise error(libvirt.VIR_ERR_NO_SECRET)
+        self.secrets[uuid].undefine = lambda: self.secrets.pop(uuid)
+        return self.secrets[uuid]
+
     def secretDefineXML(self, xml: str) -> Secret:
         secret = ET.fromstring(xml)
-        assert secret.get("ephemeral") == "no"
-        uuid, usage = secret.findtext("uuid"), secret.findtext("usage/name")
-        made = self.secrets[str(uuid)] = Secret(str(usage), secret.get("private") == "yes")
+        usage = secret.find("usage")
+        assert usage is not None
+        # A volume's key is not to be on any disk.
+        assert secret.get("ephemeral") == ("yes" if usage.get("type") == "volume" else "no")
+        made = self.secrets[str(secret.findtext("uuid"))] = Secret(str(usage[0].text), secret.get("private") == "yes")
         return made
 
     def call(self, _what: str, function: Callable[[Any], Any], **_options: Any) -> Any:
@@ -97,6 +109,9 @@ class CephHost:
 
     def volumes(self, account: CephAccount | None = None) -> CephVolumes:
         return CephVolumes(CephSecrets(cast(Connection, self), self.folder), account or CephAccount())
+
+    def volume_secrets(self) -> VolumeSecrets:
+        return VolumeSecrets(cast(Connection, self))
 
     def run(self, *words: str | Path, pass_fds: tuple[int, ...] = (), **_options: Any) -> str:
         """In place of `commands.run`."""
@@ -116,3 +131,7 @@ class CephHost:
 def no_ceph() -> CephVolumes:
     """Of a host without it."""
     return CephHost(Path("/nonexistent")).volumes()
+
+
+def no_secrets() -> VolumeSecrets:
+    return CephHost(Path("/nonexistent")).volume_secrets()

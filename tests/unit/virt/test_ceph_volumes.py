@@ -12,12 +12,14 @@ import pytest
 
 pytest.importorskip("libvirt")
 
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused, DecryptionRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.model.volume_keys import Passphrase
 from causeway.virt.libvirt.guest_xml.domain_xml import disk_xml
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount
+from causeway.virt.libvirt.storage.volume_secrets import check_provider
 from causeway.virt.libvirt.storage.volumes import Volumes
 from tests.unit.virt.ceph_host import DATA, KEY, KEYRING, SECRET, CephHost
 
@@ -32,7 +34,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CephHost:
 
 
 def volumes(host: CephHost) -> Volumes:
-    return Volumes("host1", host.folder, host.folder, lambda _volume: set(), host.volumes())
+    return Volumes("host1", host.folder, host.folder, lambda _volume: set(), host.volumes(), host.volume_secrets())
 
 
 def device(**data: object) -> BlockDevice:
@@ -198,13 +200,33 @@ def test_an_account_finds_its_own_key_among_others(host: CephHost) -> None:
     assert host.secrets[SECRET].content == base64.b64decode(KEY)
 
 
-def test_an_encrypted_volume_is_refused_wherever_it_is(host: CephHost) -> None:
-    for protocol in ("rbd", "nfs", "iscsi"):
-        info = {"driver_volume_type": protocol, "data": {**DATA, "encrypted": True}}
-        with pytest.raises(ClaimRefused, match="encrypted"):
-            volumes(host).check(info)
-    with pytest.raises(GuestFailed, match="encrypted"):
-        volumes(host).connect("server", device(encrypted=True))
+def test_a_guest_of_an_encrypted_volume_names_the_secret_with_its_key_until_it_is_detached(host: CephHost) -> None:
+    host.has_secret(is_private=False)
+    found, encrypted = volumes(host), device(encrypted=True)
+    found.secrets.hold("v", Passphrase("luks", "c0ffee"))
+    assert (host.secrets["v"].is_private, host.secrets["v"].content) == (True, b"c0ffee")
+    disk = found.connect("server", encrypted)
+    xml = ET.fromstring(disk_xml(disk))
+    secret = xml.find("encryption[@format='luks']/secret[@type='passphrase']")
+    assert secret is not None and secret.get("uuid") == "v"
+    assert "c0ffee" not in disk_xml(disk)
+    found.disconnect("server", encrypted)
+    found.disconnect("server", encrypted)
+    assert "v" not in host.secrets
+
+
+@pytest.mark.parametrize("provider", ["luks2", "plain", "os_brick.encryptors.cryptsetup.CryptsetupEncryptor", ""])
+def test_what_qemu_does_not_decrypt_is_refused_by_its_name(host: CephHost, provider: str) -> None:
+    with pytest.raises(DecryptionRefused, match=f"provider '{provider}'"):
+        check_provider(provider)
+    with pytest.raises(DecryptionRefused):
+        host.volume_secrets().hold("v", Passphrase(provider, "c0ffee"))
+    assert host.secrets == {}
+
+
+@pytest.mark.parametrize("provider", ["luks", "nova.volume.encryptors.luks.LuksEncryptor"])
+def test_luks_is_known_by_all_its_names(provider: str) -> None:
+    check_provider(provider)
 
 
 def test_nothing_of_a_volume_in_ceph_stays_on_the_host(host: CephHost, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("libvirt")
 from causeway.model.block_device import BlockDevice
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.storage.volumes import Volumes
-from tests.unit.virt.ceph_host import no_ceph
+from tests.unit.virt.ceph_host import no_ceph, no_secrets
 
 SHARED, OWN = "0b4a3c0e-6d0f-4b3c-9d6b-0a3f1a1f0001", "0b4a3c0e-6d0f-4b3c-9d6b-0a3f1a1f0002"
 
@@ -49,7 +49,9 @@ def defined() -> dict[str, set[str]]:
 
 @pytest.fixture
 def volumes(tmp_path: Path, defined: dict[str, set[str]]) -> Volumes:
-    return Volumes("host1", tmp_path, tmp_path, lambda volume_id: defined.get(volume_id, set()), no_ceph())
+    return Volumes(
+        "host1", tmp_path, tmp_path, lambda volume_id: defined.get(volume_id, set()), no_ceph(), no_secrets()
+    )
 
 
 def volume(volume_id: str, *, multiattach: bool) -> BlockDevice:

@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION
 from causeway.compute.disks.wanted_disks import local_disks
+from causeway.compute.guests import volume_keys
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.guest_data import config_drive
@@ -101,7 +102,8 @@ def connected_volumes(
 ) -> Iterator[list[BlockDevice]]:
     """The volumes with connection info for this host.
 
-    An attachment without connection info is first updated with this host's connector. If the block succeeds, the guest has
+    An attachment without connection info is first updated with this host's connector. The hypervisor has the keys of encrypted
+    volumes when the block begins. If the block succeeds, the guest has
     opened the volume, and the attachment is completed. A data volume that no longer exists is left out.
     """
     connected: list[BlockDevice] = []
@@ -120,6 +122,7 @@ def connected_volumes(
             host.driver.check_volume_connectable(info)
             device = dataclasses.replace(device, connection_info=info)
             fresh.append(device.attachment_id or "")
+        volume_keys.hold(host, context, device)
         connected.append(device)
     yield connected
     for attachment_id in fresh:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from causeway import errors
 from causeway.compute.disks.wanted_disks import local_disks
-from causeway.compute.guests import guest, plugging
+from causeway.compute.guests import guest, plugging, volume_keys
 from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
@@ -22,11 +22,12 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk
 
 
-def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
-    """Raises ClaimRefused if a volume can't be connected to this host."""
+def check_volumes(host: Host, context: RequestContext, block_devices: list[BlockDevice]) -> None:
+    """Raises ClaimRefused if a volume can't be connected to this host, or can't be decrypted here."""
     for device in guest.volumes_of(block_devices):
         if device.connection_info is not None:
             host.driver.check_volume_connectable(device.connection_info)
+            volume_keys.check(host, context, device)
 
 
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:

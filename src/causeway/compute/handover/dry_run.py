@@ -22,14 +22,14 @@ class DryRunEndpoint:
 
     def check_move_to_host(
         self,
-        context: RequestContext,  # noqa: ARG002
+        context: RequestContext,
         *,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> list[PreCheck]:
         return [
             _pre_check("claim", lambda: self._check_room(instance)),
-            _pre_check("volumes", lambda: self._check_volumes(block_devices)),
+            _pre_check("volumes", lambda: self._check_volumes(context, block_devices)),
         ]
 
     def measure_disks(self, context: RequestContext, *, instance_uuid: str) -> DiskMeasure:  # noqa: ARG002
@@ -41,10 +41,9 @@ class DryRunEndpoint:
         self._host.claims.check(instance)
         return ""
 
-    def _check_volumes(self, block_devices: list[BlockDevice]) -> str:
+    def _check_volumes(self, context: RequestContext, block_devices: list[BlockDevice]) -> str:
         connected = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
-        for device in connected:
-            self._host.driver.check_volume_connectable(device.connection_info or {})
+        actions.check_volumes(self._host, context, connected)
         return f"{len(connected)} connectable" if connected else "no connected volumes"
 
 

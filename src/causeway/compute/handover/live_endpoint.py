@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import msgspec
 
 from causeway import errors
-from causeway.compute.guests import guest, plugging
+from causeway.compute.guests import guest, plugging, volume_keys
 from causeway.compute.handover import actions
 from causeway.compute.handover.port_devices import travelling
 from causeway.compute.host import Host
@@ -211,7 +211,7 @@ class LiveEndpoint:
     @fenced
     def check_can_live_migrate_destination(
         self,
-        context: RequestContext,  # noqa: ARG002
+        context: RequestContext,
         *,
         token: OperationToken,
         instance: Instance,
@@ -228,7 +228,7 @@ class LiveEndpoint:
             host.driver.check_live_target(source)
             if not _is_shared(host, source):
                 _check_room(host, source)
-            actions.check_volumes(host, block_devices)
+            actions.check_volumes(host, context, block_devices)
             claimed = claim_for_move(host.claims, instance, token.migration_uuid, host.name)
         return LiveCheck(claimed, host.driver.volume_connector())
 
@@ -248,6 +248,7 @@ class LiveEndpoint:
             volumes = guest.volumes_of(block_devices)
             for volume in volumes:
                 host.driver.check_volume_connectable(volume.connection_info or {})
+                volume_keys.hold(host, context, volume)
             root = next((each for each in source.disks if each.name == ROOT_DISK), None)
             root_disk = None
             if root is not None:

@@ -32,7 +32,7 @@ class ResizeEndpoint:
     @fenced
     def prep_snapshot_based_resize_at_dest(
         self,
-        context: RequestContext,  # noqa: ARG002
+        context: RequestContext,
         *,
         token: OperationToken,
         instance: Instance,
@@ -44,7 +44,7 @@ class ResizeEndpoint:
         with host.lock(instance.uuid):
             if not same_host:
                 actions.require_nothing_of(host, instance.uuid)
-                actions.check_volumes(host, block_devices)
+                actions.check_volumes(host, context, block_devices)
             actions.require_reached(host, shared or {})
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 

@@ -21,6 +21,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, OperationToken, RecordedClaim
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.volume_keys import VolumeKey
 from causeway.moves.hardware import recorded_claims
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
@@ -253,3 +254,6 @@ class CellEndpoint:
         wanted = set(instance_uuids)
         servers = [each for each in instances.of_host_or_moving(self._database(), host) if each.uuid in wanted]
         return [claim for server in servers for claim in recorded_claims(server, host)]
+
+    def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
+        return self._cloud.volume_key(context, host=host, volume_id=volume_id, public_key=public_key)

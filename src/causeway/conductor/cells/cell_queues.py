@@ -103,11 +103,13 @@ class CellQueues:
     def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
         services = self._services
         cloud = CloudEndpoint(services, cell.uuid, self._conductor, self._transfers)
+        of_super = expose(cloud, super_conductor.VERSION)
         awaited = expose(AwaitedAnswersEndpoint(services.transports.awaited), namespace=NAMESPACE)
-        endpoints: dict[str, list[object]] = {super_conductor.TOPIC: [cloud, awaited]}
+        endpoints: dict[str, list[object]] = {super_conductor.TOPIC: [of_super, awaited]}
         if self._names is None or self._names & {cell.uuid, cell.name}:
             database = partial(services.cells.database, cell.uuid)
-            endpoints[cell_conductor.TOPIC] = [CellEndpoint(services.conf, database, cloud, cell_uuid=cell.uuid)]
+            of_cell = CellEndpoint(services.conf, database, cloud, cell_uuid=cell.uuid)
+            endpoints[cell_conductor.TOPIC] = [expose(of_cell, cell_conductor.VERSION)]
         with self._lock:
             self._unmapped.add(cell.uuid)
         queue = services.transports.get(cell.transport_url)

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from causeway import errors
+from causeway.conductor.cells import volume_keys
 from causeway.conductor.cells.transfers import Transfers
 from causeway.context import RequestContext
 from causeway.hosts import cleanups
@@ -19,6 +20,7 @@ from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import OperationToken
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.model.volume_keys import VolumeKey
 from causeway.rpc.conductor import ConductorClient
 from causeway.running.services import ConductorServices
 from causeway.store import own_nodes
@@ -68,6 +70,9 @@ class CloudRecords(Protocol):
 
     def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is too late."""
+
+    def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
+        """Returns the key of an encrypted volume, sealed to ``public_key``."""
 
 
 class CloudEndpoint:
@@ -160,6 +165,9 @@ class CloudEndpoint:
 
     def check_order(self, context: RequestContext, *, token: OperationToken, forward: bool) -> None:  # noqa: ARG002
         ordered_operations.check_order(self._services.api, token, forward=forward)
+
+    def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
+        return volume_keys.answer(self._services, context, host, volume_id, public_key)
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:

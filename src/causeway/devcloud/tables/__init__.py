@@ -3,7 +3,7 @@
 Times are UTC text with microseconds, so that they sort as text. Importing this package registers all tables.
 """
 
-from causeway.devcloud.tables import delegation, identity, image, limits, network, quota, volume
+from causeway.devcloud.tables import delegation, identity, image, key, limits, network, quota, volume
 from causeway.devcloud.tables.base import Base
 
-__all__ = ["Base", "delegation", "identity", "image", "limits", "network", "quota", "volume"]
+__all__ = ["Base", "delegation", "identity", "image", "key", "limits", "network", "quota", "volume"]

@@ -1,10 +1,9 @@
-"""What Cinder has and devcloud never has any of: groups, QoS specs, backups, encryption of types."""
+"""What Cinder has and devcloud never has any of: groups, QoS specs, backups."""
 
 from collections.abc import Iterator
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import not_found
-from causeway.devcloud.volume import types
 from causeway.devcloud.web import Call, Handler, Route
 
 # path: (the list's key, what one of them is called, whether it is listed at /detail too)
@@ -24,12 +23,6 @@ def routes() -> Iterator[Route]:
         if detailed:
             yield Route("GET", path + "/detail", _lister(key))
         yield Route("GET", path + "/{row_id}", _shower(name))
-
-
-def show_encryption(call: Call, type_id: str, **_: str) -> Json:
-    """The encryption of a type: an empty object, as Block Storage answers for a type that has none."""
-    types.find_type(call, type_id)
-    return {}
 
 
 def _lister(key: str) -> Handler:

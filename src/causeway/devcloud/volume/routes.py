@@ -6,7 +6,18 @@ from dataclasses import replace
 import msgspec
 
 from causeway.devcloud.cloud import Cloud
-from causeway.devcloud.volume import absent, actions, admin, attachments, snapshots, transfers, types, versions, volumes
+from causeway.devcloud.volume import (
+    absent,
+    actions,
+    admin,
+    attachments,
+    encryption,
+    snapshots,
+    transfers,
+    types,
+    versions,
+    volumes,
+)
 from causeway.devcloud.web import Route, Service
 
 VOLUME, ATTACHMENT, SNAPSHOT = "/volumes/{volume_id}", "/attachments/{attachment_id}", "/snapshots/{snapshot_id}"
@@ -22,6 +33,7 @@ BELOW_PROJECT = [
     Route("PUT", VOLUME, volumes.update),
     Route("DELETE", VOLUME, volumes.delete, 202),
     Route("POST", VOLUME + "/action", actions.act, 202),
+    Route("GET", VOLUME + "/encryption", encryption.show_of_volume),
     Route("GET", VOLUME + "/metadata", volumes.show_metadata),
     Route("POST", VOLUME + "/metadata", volumes.merge_metadata),
     Route("PUT", VOLUME + "/metadata", volumes.replace_metadata),
@@ -46,7 +58,9 @@ BELOW_PROJECT = [
     Route("DELETE", "/types/{type_id}", types.delete, 202),
     Route("GET", "/types/{type_id}/extra_specs", types.show_extra_specs),
     Route("POST", "/types/{type_id}/extra_specs", types.set_extra_specs),
-    Route("GET", "/types/{type_id}/encryption", absent.show_encryption),
+    Route("GET", "/types/{type_id}/encryption", encryption.show_of_type),
+    Route("POST", "/types/{type_id}/encryption", encryption.create),
+    Route("DELETE", "/types/{type_id}/encryption/{encryption_id}", encryption.delete, 202),
     *(
         route
         for path in TRANSFERS

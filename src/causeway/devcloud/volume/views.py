@@ -5,7 +5,7 @@ from typing import Any
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
 from causeway.devcloud.tables.volume import Attachment, Snapshot, SnapshotProgress, Volume, VolumeMigration, VolumeType
-from causeway.devcloud.volume import files
+from causeway.devcloud.volume import files, keys_of_volumes
 from causeway.devcloud.web import Call, links_root
 
 # Where volumes are, as administrators see it.
@@ -52,7 +52,7 @@ def volume(call: Call, row: Volume) -> Json:
         "updated_at": row.updated_at,
         "volume_type": row.volume_type.name,
         "bootable": "true" if row.bootable else "false",
-        "encrypted": False,
+        "encrypted": keys_of_volumes.is_encrypted(call, row.id),
         "multiattach": row.multiattach,
         "snapshot_id": row.snapshot_id,
         "source_volid": row.source_volid,
@@ -128,7 +128,7 @@ def connection_info(call: Call, row: Attachment) -> Json:
         "volume_id": row.volume_id,
         "attachment_id": row.id,
         "access_mode": "ro" if row.mode == "ro" else "rw",
-        "encrypted": False,
+        "encrypted": keys_of_volumes.is_encrypted(call, row.volume_id),
         "qos_specs": None,
     }
     return {"driver_volume_type": "local", **data, "data": data}

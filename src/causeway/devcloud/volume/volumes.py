@@ -14,7 +14,7 @@ from causeway.devcloud.image.views import may_see as may_see_image
 from causeway.devcloud.tables.base import new_id, now
 from causeway.devcloud.tables.image import Image
 from causeway.devcloud.tables.volume import Snapshot, Volume, VolumeTransfer, VolumeType
-from causeway.devcloud.volume import files, views
+from causeway.devcloud.volume import files, keys_of_volumes, views
 from causeway.devcloud.volume.types import find_type
 from causeway.devcloud.web import Call
 
@@ -96,16 +96,22 @@ def create(call: Call, **_: str) -> Json:
     row.multiattach = kind.extra_specs.get("multiattach") == "<is> True"
     call.session.add(row)
     call.session.flush()
+    snapshot = call.session.get(Snapshot, row.snapshot_id) if row.snapshot_id else None
+    encrypt = keys_of_volumes.make_for(call, row, snapshot.volume_id if snapshot is not None else row.source_volid)
     body = {"volume": views.volume(call, row)}
     volume_id, size = row.id, row.size
     if source is None:
         files.create_blank(target, size)
+        encrypt(target)
         row.status = "available"
         return body
     origin = source
-    call.after_commit.append(
-        lambda: call.cloud.volume_jobs.fill(Volume, volume_id, lambda: files.convert(origin, target, disk_format, size))
-    )
+
+    def fill() -> None:
+        files.convert(origin, target, disk_format, size)
+        encrypt(target)
+
+    call.after_commit.append(lambda: call.cloud.volume_jobs.fill(Volume, volume_id, fill))
     return body
 
 
@@ -227,6 +233,7 @@ def delete(call: Call, volume_id: str, **_: str) -> None:
 
 def remove(call: Call, row: Volume) -> None:
     path = files.volume_path(call.cloud, row.id)
+    keys_of_volumes.delete_of(call, row.id)
     call.session.execute(delete_rows(VolumeTransfer).where(VolumeTransfer.volume_id == row.id))
     call.session.delete(row)
     call.after_commit.append(lambda: files.remove(path))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from causeway.errors import ClaimRefused
+from causeway.errors import ClaimRefused, DecryptionRefused
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
+from causeway.model.volume_keys import Passphrase
 from causeway.virt.driver.support import unsupported
 
 
@@ -27,6 +28,17 @@ class DeviceMethods:
     def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:  # noqa: ARG002
         """Raises `ClaimRefused` if this host can't open such a volume."""
         raise ClaimRefused("The hypervisor of the host can't connect volumes: its driver does not support it.")
+
+    def check_volume_provider(self, provider: str) -> None:  # noqa: ARG002
+        """Raises `DecryptionRefused` if guests here can't have volumes of an encryption provider (luks, luks2, ...)."""
+        raise DecryptionRefused("The hypervisor of the host can't decrypt volumes: its driver does not support it.")
+
+    def hold_volume_key(self, volume: BlockDevice, key: Passphrase) -> None:  # noqa: ARG002
+        """Keeps the key of an encrypted volume, in memory, until the volume is disconnected.
+
+        Called whenever a guest is about to open the volume. Raises `GuestFailed`.
+        """
+        raise unsupported("decrypt volumes")
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:  # noqa: ARG002
         """Connects the volume to the host and gives it to the guest, whether it runs or not. No guest: it is only connected."""

@@ -72,6 +72,7 @@ from causeway.virt.libvirt.storage.rbd.store import RbdStore
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
 from causeway.virt.libvirt.storage.rbd_pool import CephPool, PoolSize, access_of, open_store
 from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
+from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
 from causeway.virt.undo import undone_on_failure
 
@@ -145,6 +146,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             instances_dir / "locks",
             lambda volume_id: devices.guests_with(self._connection, lambda xml: device_of_serial(xml, volume_id)),
             CephVolumes(secrets, ceph or CephAccount()),
+            VolumeSecrets(self._connection),
         )
         self._ports = Ports(network_agent)
         self._copies = BlockCopies(self._connection, instances_dir)

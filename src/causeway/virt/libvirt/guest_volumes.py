@@ -10,6 +10,7 @@ from typing import Any
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.volume_keys import Passphrase
 from causeway.virt.driver import Driver
 from causeway.virt.driver.volume_jobs import CopyProgress
 from causeway.virt.libvirt import devices, power
@@ -18,7 +19,8 @@ from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.storage import volume_files
 from causeway.virt.libvirt.storage.block_copies import BlockCopies, Sizes
-from causeway.virt.libvirt.storage.volumes import Volumes
+from causeway.virt.libvirt.storage.volume_secrets import check_provider
+from causeway.virt.libvirt.storage.volumes import Volumes, is_encrypted
 from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
@@ -40,6 +42,12 @@ class GuestVolumes(Driver, ABC):
     def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
         self._volumes.check(connection_info)
 
+    def check_volume_provider(self, provider: str) -> None:
+        check_provider(provider)
+
+    def hold_volume_key(self, volume: BlockDevice, key: Passphrase) -> None:
+        self._volumes.secrets.hold(str(volume.volume_id), key)
+
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)
         with undone_on_failure() as undo:
@@ -59,6 +67,10 @@ class GuestVolumes(Driver, ABC):
         self._volumes.disconnect(uuid, volume)
 
     def extend_volume(self, uuid: str, volume: BlockDevice, size: int) -> None:
+        if is_encrypted(volume):
+            raise GuestFailed(
+                f"Volume {volume.volume_id} is encrypted: a running guest does not see that it is larger before it starts again."
+            )
         found = self._volumes.size_in_ceph(volume)
         if found is None:
             raise GuestFailed(
@@ -70,6 +82,9 @@ class GuestVolumes(Driver, ABC):
     # swaps
 
     def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:
+        if is_encrypted(old) or is_encrypted(new):
+            # As in Nova. What is in them is smaller than they are, so that they may not fit one another.
+            raise GuestFailed("Encrypted volumes can't be swapped while a guest uses them: detach the volume first.")
         with undone_on_failure() as undo:
             disk = self._volumes.connect(uuid, new)
             undo.callback(self._volumes.disconnect, uuid, new)
@@ -88,6 +103,9 @@ class GuestVolumes(Driver, ABC):
 
     def snapshot_volume(self, instance: Instance, volume: BlockDevice, new_file: str) -> bool:
         uuid, serial = instance.uuid, str(volume.volume_id)
+        if is_encrypted(volume):
+            LOG.warning("Volume %s is encrypted: no snapshot of it is made while its guest runs", serial)
+            return False
         try:
             with Agent(self._connection, self._instances_dir).still(instance):
                 volume_files.snapshot(self._connection, uuid, serial, new_file)

@@ -7,6 +7,7 @@ from abc import ABC
 from pathlib import Path
 
 from causeway.errors import GuestFailed
+from causeway.model.block_device import BlockDevice
 from causeway.model.states import PowerState
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import activity
@@ -16,6 +17,7 @@ from causeway.virt.simulated.hardware import SimulatedHardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
 from causeway.virt.simulated.link import Link
 from causeway.virt.simulated.shared_store import DiskMaker
+from causeway.virt.simulated.volume import is_encrypted
 
 LOG = logging.getLogger(__name__)
 
@@ -29,6 +31,8 @@ class SimulatedBase(Driver, ABC):
     habits: Habits
     #: uuids of guests that were started here while another host ran them: tests check that there are none
     double_starts: list[str]
+    #: volume -> its passphrase, while the hypervisor has it
+    volume_keys: dict[str, str]
     _hardware: SimulatedHardware
     _state_dir: Path
     _peers_dir: Path | None
@@ -44,6 +48,12 @@ class SimulatedBase(Driver, ABC):
         if guest is None or guest.power_state is not PowerState.RUNNING:
             raise GuestFailed(f"Guest {uuid} does not run.", details=self.hostname)
         return guest
+
+    def _require_keys(self, volumes: list[BlockDevice]) -> None:
+        """Raises `GuestFailed` if a volume is encrypted, and the hypervisor was not given its key."""
+        for each in volumes:
+            if is_encrypted(each.connection_info) and each.volume_id not in self.volume_keys:
+                raise GuestFailed(f"Volume {each.volume_id} is encrypted, and there is no key.", details=self.hostname)
 
     def _refuse_leaving(self, guest: Guest | None) -> None:
         """Raises `GuestFailed` for a guest that another host may run by now."""

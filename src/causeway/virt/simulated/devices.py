@@ -6,10 +6,11 @@ import uuid as uuids
 from abc import ABC
 from typing import Any
 
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused, DecryptionRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
+from causeway.model.volume_keys import Passphrase
 from causeway.virt.simulated import volume as volumes
 from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import attached, port
@@ -36,7 +37,16 @@ class DevicesDriver(SimulatedBase, ABC):
         except GuestFailed as error:
             raise ClaimRefused(error.message, details=f"{self.hostname}: {error.details}") from error
 
+    def check_volume_provider(self, provider: str) -> None:
+        if provider != "luks":
+            raise DecryptionRefused(f"Guests here can't have volumes of the encryption provider '{provider}'.")
+
+    def hold_volume_key(self, volume: BlockDevice, key: Passphrase) -> None:
+        self.check_volume_provider(key.provider)
+        self.volume_keys[str(volume.volume_id)] = key.text
+
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        self._require_keys([volume])
         new = attached(volume)
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
@@ -64,6 +74,7 @@ class DevicesDriver(SimulatedBase, ABC):
                     self.files.append_to_console(uuid, f"{each.device}: {size} bytes\n")
 
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        self.volume_keys.pop(str(volume.volume_id), None)
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
             if guest is not None:

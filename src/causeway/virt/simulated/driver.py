@@ -63,6 +63,7 @@ class SimulatedDriver(
         self.hostname = hostname
         self.live_network = live_network
         self.double_starts: list[str] = []
+        self.volume_keys: dict[str, str] = {}
         self._hardware = hardware or SimulatedHardware()
         self._peers_dir = peers_dir
         self._state_dir = state_dir

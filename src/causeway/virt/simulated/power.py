@@ -121,11 +121,13 @@ class PowerDriver(SimulatedBase, ABC):
     def destroy(
         self,
         uuid: str,
-        vifs: list[Vif],  # noqa: ARG002 (ports and volumes go with the definition)
-        volumes: list[BlockDevice],  # noqa: ARG002
+        vifs: list[Vif],  # noqa: ARG002 (ports go with the definition)
+        volumes: list[BlockDevice],
         *,
         destroy_disks: bool,
     ) -> None:
+        for volume in volumes:
+            self.volume_keys.pop(str(volume.volume_id), None)
         with self.files.locked(uuid):
             self.files.discard_incoming(uuid)
             self.files.undefine(uuid)
@@ -155,6 +157,7 @@ class PowerDriver(SimulatedBase, ABC):
         """Makes the definition and the disks that are missing; boots the guest if ``spec.power_on``."""
         uuid = spec.instance.uuid
         power_state = PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN
+        self._require_keys(spec.volumes)
         guest = define(spec, self.hostname, self.files.disks(uuid), power_state, self.habits)
         if guest.root_disk is not None:
             disk.load(Path(guest.root_disk))

@@ -81,6 +81,8 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/devices/disk/source/host": (_EMPTY, {"name": _HOST, "port": _NUMBER}),
     "/devices/disk/source/auth": (_EMPTY, {"username": _NAME}),
     "/devices/disk/source/auth/secret": (_EMPTY, {"type": r"ceph", "uuid": r"[0-9a-f-]{36}"}),
+    "/devices/disk/encryption": (_EMPTY, {"format": r"luks"}),
+    "/devices/disk/encryption/secret": (_EMPTY, {"type": r"passphrase", "uuid": r"[0-9a-f-]{36}"}),
     "/devices/disk/iotune": (_EMPTY, {}),
     "/devices/disk/target": (_EMPTY, {"dev": _WORD, "bus": _WORD}),
     "/devices/disk/readonly": (_EMPTY, {}),

@@ -54,6 +54,8 @@ class GuestDisk:
     device: str = "disk"
     # Names of `LIMITS` -> bytes or requests a second.
     limits: dict[str, int] = field(default_factory=dict)
+    # The uuid of libvirt's secret with the passphrase, if it is encrypted with LUKS.
+    secret: str | None = None
 
     @property
     def path(self) -> Path:
@@ -278,6 +280,9 @@ def _disk(disk: GuestDisk) -> ET.Element:
         element.append(network.element())
     else:
         ET.SubElement(element, "source", {"dev" if disk.is_block else "file": str(disk.source)})
+    if disk.secret is not None:
+        encryption = ET.SubElement(element, "encryption", format="luks")
+        ET.SubElement(encryption, "secret", type="passphrase", uuid=disk.secret)
     ET.SubElement(element, "target", dev=disk.target, bus=_bus(disk))
     if disk.limits:
         tune = ET.SubElement(element, "iotune")

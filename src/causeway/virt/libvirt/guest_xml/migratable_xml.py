@@ -277,6 +277,9 @@ def _put_disk(own: ET.Element, theirs: ET.Element) -> None:
         raise values.refused("a disk", theirs.get("device"))
     if (theirs.findtext("serial") or "") != (own.findtext("serial") or ""):
         raise values.refused("a disk whose serial", theirs.findtext("serial"))
+    if is_encrypted(theirs) is not is_encrypted(own):
+        # The guest would read what is encrypted, and write over it what is not.
+        raise values.refused("a disk whose encryption", _target(theirs))
     target, bus = own.find("target"), values.part(theirs, "target", {"bus": _BUSES})
     if target is not None and bus is not None:
         target.attrib.update(bus.attrib)
@@ -285,6 +288,10 @@ def _put_disk(own: ET.Element, theirs: ET.Element) -> None:
         if own.get("device") not in ("cdrom", "floppy"):
             raise values.refused("a disk without a source", _target(theirs))
         own.remove(source)
+
+
+def is_encrypted(disk: ET.Element) -> bool:
+    return disk.find("encryption") is not None or disk.find("source/encryption") is not None
 
 
 def _put_port(own: ET.Element, theirs: ET.Element) -> None:

@@ -24,6 +24,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import LIMITS, GuestDisk
 from causeway.virt.libvirt.guest_xml.rbd_source import PROTOCOL, RbdSource
 from causeway.virt.libvirt.storage import volume_needs
 from causeway.virt.libvirt.storage.ceph_volumes import CephVolumes
+from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 
 _SCAN_ATTEMPTS = 5
 # Seconds for os-brick to connect or disconnect a volume: programs that it runs have no timeout (`mount` of a dead server).
@@ -38,7 +39,7 @@ class Volumes:
 
     ``guests_with(volume_id)``: the guests whose definitions have the volume. A host connects a volume once, even if several of
     its guests have it, so it is disconnected with the last of them (bug 2048837). ``ceph``: for volumes in Ceph, which
-    guests open by themselves.
+    guests open by themselves. ``secrets``: has the keys of encrypted volumes.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class Volumes:
         lock_dir: Path,
         guests_with: Callable[[str], set[str]],
         ceph: CephVolumes,
+        secrets: VolumeSecrets,
     ) -> None:
         self._ceph = ceph
+        self.secrets = secrets
         self._guests_with = guests_with
         # volume id -> guests that have it, or will have it at once, as far as this process knows
         self._users: dict[str, set[str]] = defaultdict(set)
@@ -71,10 +74,8 @@ class Volumes:
     def check(self, connection_info: dict[str, Any]) -> None:
         """Raises `ClaimRefused` if this host can't open such a volume."""
         protocol, data = _protocol(connection_info), _data(connection_info)
-        try:
-            _require_no_encryption(data)
-        except GuestFailed as failure:
-            raise ClaimRefused(failure.message) from failure
+        if data.get("encrypted") and data.get("format") not in (None, RAW, QCOW2):
+            raise ClaimRefused(f"The host can't decrypt volumes of the format {data['format']}.")
         if protocol == PROTOCOL:
             self._ceph.check(data)
             return
@@ -114,7 +115,6 @@ class Volumes:
     def _connect(self, volume: BlockDevice) -> GuestDisk:
         info = volume.connection_info or {}
         data = _data(info)
-        _require_no_encryption(data)
         if _protocol(info) == PROTOCOL:
             return self.as_disk(volume, self._ceph.source(data), is_block=False)
 
@@ -130,7 +130,11 @@ class Volumes:
 
     def _disconnect(self, volume: BlockDevice) -> None:
         info = volume.connection_info
-        if not info or _protocol(info) == PROTOCOL:
+        if not info:
+            return
+        if is_encrypted(volume):
+            self.secrets.discard(str(volume.volume_id))
+        if _protocol(info) == PROTOCOL:
             return
         data = _data(info)
 
@@ -173,6 +177,7 @@ class Volumes:
             bus=volume.disk_bus,
             shareable=volume.multiattach,
             limits=_limits(data),
+            secret=str(volume.volume_id) if is_encrypted(volume) else None,
         )
 
     def _connector(self, protocol: str) -> Any:
@@ -220,10 +225,9 @@ def direct_io_works(directory: Path) -> bool:
     return True
 
 
-def _require_no_encryption(data: dict[str, Any]) -> None:
-    """The guest would see what is encrypted, and write over it what is not."""
-    if data.get("encrypted"):
-        raise GuestFailed("The host can't open encrypted volumes: it would have to decrypt them for the guest.")
+def is_encrypted(volume: BlockDevice) -> bool:
+    """A guest of it must have `GuestDisk.secret`: it would see what is encrypted, and write over it what is not."""
+    return bool(_data(volume.connection_info or {}).get("encrypted"))
 
 
 def _limits(data: dict[str, Any]) -> dict[str, int]:
