@@ -182,11 +182,12 @@ PARTS: tuple[Part, ...] = (
     ),
     _real(
         "services",
-        "notifications, metadata, unified limits beside the real services",
-        4,
+        "notifications, metadata, unified limits, Barbican's keys beside the real services",
+        5,
         "test_notifications_beside.py",
         "test_metadata_agent.py",
         "test_unified_limits.py",
+        "test_barbican.py",
         lane="a",
     ),
     _real(
