@@ -52,7 +52,9 @@ def cloud(module_cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def path_and_key(cloud: AuditedCloud, volume: Any) -> tuple[Path, str]:
     devcloud = cloud.embedded.devcloud
     with devcloud.store.transaction() as session:
-        secret = session.get(Secret, session.get(VolumeKey, volume.id).secret_id)
+        key = session.get(VolumeKey, volume.id)
+        assert key is not None
+        secret = session.get(Secret, key.secret_id)
         assert secret is not None
         return files.volume_path(devcloud, volume.id), base64.b64decode(secret.payload).hex()
 
