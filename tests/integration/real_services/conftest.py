@@ -16,7 +16,9 @@ from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
 from tests.integration.real_services import faults_of_parts, killed_in_requests, suite_beside
 from tests.integration.real_services.beside import Surround, deployed
+from tests.integration.real_services.ceph import Ceph, missing
 from tests.integration.real_services.machine import VENV
+from tests.integration.real_services.rbd_site import RbdSite, clean_site
 from tests.integration.real_services.services import RealServices
 from tests.integration.real_services.sites import Site, site_with_services
 
@@ -80,6 +82,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.integration)
     if len(here) == len(items):
         items.sort(key=lambda item: ORDER.index(item.path.stem) if item.path.stem in ORDER else len(ORDER))
+
+
+@pytest.fixture(scope="module")
+def ceph() -> Iterator[Ceph]:
+    """A cluster at 127.0.0.1, which only this machine reaches."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with tempfile.TemporaryDirectory(prefix="causeway-ceph-", ignore_cleanup_errors=True) as folder:
+        ceph = Ceph(Path(folder), "127.0.0.1")
+        try:
+            ceph.start()
+            yield ceph
+        finally:
+            ceph.stop()
+
+
+@pytest.fixture(params=["bindings", "programs"])
+def site(request: pytest.FixtureRequest, ceph: Ceph) -> Iterator[RbdSite]:
+    with clean_site(ceph, programs=request.param == "programs") as site:
+        yield site
+
+
+@pytest.fixture
+def bound(ceph: Ceph) -> Iterator[RbdSite]:
+    """For what does not depend on bindings or programs."""
+    with clean_site(ceph) as site:
+        yield site
 
 
 @pytest.fixture(scope="module", params=["mariadb", "postgresql"])

@@ -6,17 +6,21 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.rbd.client import Limits, RbdClient
-from causeway.virt.libvirt.storage.rbd.protocol import Access
+from causeway.virt.libvirt.storage.rbd.protocol import Access, Names
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
 from tests.integration.real_services.ceph import Ceph
 
 POOL, ACCOUNT = "vms", "compute"
 _PATIENCE = 120.0
+_MIB = 2**20
 
 
 class RbdSite:
@@ -141,3 +145,43 @@ class RbdGuest:
     def _said(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
+
+
+@contextmanager
+def clean_site(ceph: Ceph, *, programs: bool = False) -> Iterator[RbdSite]:
+    """Without disks before and after."""
+    site = RbdSite(ceph, programs=programs)
+    _clean(site)
+    yield site
+    _clean(site)
+    site.close()
+
+
+def _clean(site: RbdSite) -> None:
+    store = site.host(busy_timeout=60)
+    names: list[str] = store.client.ask(Names(), list[str])
+    for name in names:
+        store.remove(name)
+    # Clones come before what they stand on.
+    while site.trash():
+        site.run("rbd", "trash", "purge", "--no-progress", POOL)
+
+
+def image_file(folder: Path, disk_format: str) -> tuple[Path, bytes]:
+    """A file that is an image, and what is in the image: not a whole number of sectors."""
+    raw = folder / "raw"
+    content = b"an image" * 512 + bytes(3 * _MIB) + b"its end"
+    raw.write_bytes(content)
+    content += bytes(-len(content) % 512)
+    if disk_format == "raw":
+        return raw, content
+    file = folder / "qcow2"
+    qemu_img.from_raw(raw, file)
+    return file, content
+
+
+def await_that(good: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not good():
+        assert time.monotonic() < end
+        threading.Event().wait(0.5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import subprocess
-import tempfile
 import uuid as uuids
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -33,27 +32,13 @@ from causeway.virt.libvirt.storage import rbd_disks
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
 from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
-from tests.integration.real_services.ceph import Ceph, missing
+from tests.integration.real_services.ceph import Ceph
 from tests.integration.real_services.rbd_site import POOL, RbdSite
 
 pytestmark = pytest.mark.timeout(300)
 MIB = 2**20
 OTHER_POOL = "volumes"
 IMAGE = "0b5c2f3e-6d5b-4a52-8f5a-3d2c1b0a9f8e"
-
-
-@pytest.fixture(scope="module")
-def ceph() -> Iterator[Ceph]:
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    with tempfile.TemporaryDirectory(prefix="causeway-ceph-", ignore_cleanup_errors=True) as folder:
-        ceph = Ceph(Path(folder), "127.0.0.1")
-        try:
-            ceph.start()
-            yield ceph
-        finally:
-            ceph.stop()
 
 
 class Host:
@@ -171,17 +156,10 @@ class Move:
         return [name for name in self.site.run("rbd", "ls", OTHER_POOL).split() if name.startswith(self.uuid)]
 
 
-@pytest.fixture(params=["bindings", "programs"])
-def programs(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param == "programs")
-
-
 @pytest.fixture(params=["another pool", "files"])
-def move(
-    request: pytest.FixtureRequest, ceph: Ceph, programs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Move]:
+def move(request: pytest.FixtureRequest, ceph: Ceph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Move]:
     monkeypatch.setattr(power, "state", lambda *_: PowerState.RUNNING)
-    site = RbdSite(ceph, programs=programs)
+    site = RbdSite(ceph)
 
     def host(name: str, pool: str | None) -> Host:
         folder = tmp_path / name
@@ -278,11 +256,11 @@ def test_a_copy_that_is_half_received_is_nobody_s_and_is_deleted(move: Move) -> 
         move.complete(first.number)
 
 
+@pytest.mark.parametrize("move", ["another pool"], indirect=True)
 def test_a_copy_that_a_former_process_still_writes_waits_for_its_end(
     move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not isinstance(move.target.disks, RbdDisks):
-        pytest.skip("QEMU locks files")
+    assert isinstance(move.target.disks, RbdDisks)
     first = move.begin()
     move.receive(first)
     second = move.begin(first.number)
@@ -342,10 +320,10 @@ def test_rounds_delete_no_other_snapshot_and_none_keeps_a_disk_from_being_delete
     move.source.disks.make_folder(move.uuid)
 
 
+@pytest.mark.parametrize("move", ["another pool"], indirect=True)
 @pytest.mark.parametrize("until", ["noted", "owned", "renamed"])
 def test_a_copy_is_taken_whenever_the_host_dies(move: Move, monkeypatch: pytest.MonkeyPatch, until: str) -> None:
-    if not isinstance(move.target.disks, RbdDisks):
-        pytest.skip("a file is renamed at once")
+    assert isinstance(move.target.disks, RbdDisks)
     first = move.begin()
     move.receive(first)
     path = move.complete(first.number)
@@ -371,11 +349,9 @@ def _died(*_words: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("move", ["another pool"], indirect=True)
 def test_a_copy_stands_on_the_base_image_that_the_source_leaves_out(move: Move) -> None:
     """As from files. What the source has zeroed is zero."""
-    disks = move.target.disks
-    if not isinstance(disks, RbdDisks):
-        pytest.skip("tests of files are elsewhere")
     copied = CopyRound(1, None, "", "", [CopiedDisk("disk", 100 * MIB, 65536, 1, 1, IMAGE)])
     digests = changes.Digests(100 * MIB, 65536)
 

@@ -170,9 +170,6 @@ class BoundPool:
         with _refusals():
             self._cluster.wait_for_latest_osdmap()
 
-    def unblocklist(self, address: str) -> None:
-        self._command({"prefix": "osd blocklist", "blocklistop": "rm", "addr": address})
-
     def use(self) -> Usage:
         return usage_in(self._command({"prefix": "df", "format": "json"}), self._name)
 

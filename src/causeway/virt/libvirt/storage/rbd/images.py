@@ -162,23 +162,6 @@ class RbdImages:
                 )
         return base
 
-    def import_disk(self, path: Path, disk_format: str, name: str, *, most: int) -> None:
-        """Makes a disk of a file that came from elsewhere, with at most ``most`` bytes. It has no owner yet.
-
-        A disk of that name without an owner was never finished, and is made anew.
-
-        Raises `ImageRefused` if the file is not what it is said to be, or too large, and `GuestFailed` if the disk has an owner.
-        """
-        what = "A disk that was received"
-        found = _inspected(path, disk_format, what, (QCOW2,))
-        image_formats.check_size(what, found.virtual_size, most)
-        stored = self._store.find(name)
-        if stored is not None and stored.owner is not None:
-            raise GuestFailed(f"Disk {name} exists already in shared storage.", details=str(stored))
-        self._store.remove(name)
-        self._store.create(name, found.virtual_size)
-        self._fill(path, found, name)
-
     def fill(self, path: Path, name: str) -> None:
         """Makes a disk of a qcow2 file of this host, with what the file stands on. It has no owner yet.
 

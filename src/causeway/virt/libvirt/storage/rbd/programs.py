@@ -123,9 +123,6 @@ class ProgramPool:
         for address in addresses:
             self._run("ceph", "osd", "blocklist", "add", address, str(seconds))
 
-    def unblocklist(self, address: str) -> None:
-        self._run("ceph", "osd", "blocklist", "rm", address)
-
     def use(self) -> Usage:
         return usage_in(self._run("ceph", "df", "--format", "json"), self._pool)
 

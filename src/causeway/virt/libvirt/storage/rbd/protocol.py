@@ -168,10 +168,6 @@ class Blocklist(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
-class Unblocklist(msgspec.Struct, frozen=True, tag=True):
-    address: str
-
-
 class Use(msgspec.Struct, frozen=True, tag=True):
     """Answers the pool's `Usage`."""
 
@@ -197,7 +193,6 @@ Call = (
     | Grow
     | Flatten
     | Blocklist
-    | Unblocklist
     | Use
     | Monitors
 )

@@ -157,13 +157,6 @@ class RbdStore:
         if users:
             self.ask(protocol.Blocklist(list(users), self._fence_seconds))
 
-    def unfence(self, user: str) -> None:
-        """Lets a client that was fenced in again. Nothing happens if it is not fenced.
-
-        The account needs more than ``profile rbd`` of the monitors for it: ``allow command "osd blocklist"``.
-        """
-        self.ask(protocol.Unblocklist(user), accept=(errno.ENOENT,))
-
     def used_and_total(self) -> tuple[int, int]:
         """Bytes of the pool that are used, and that there are, as guests see them: copies that Ceph keeps are not counted."""
         usage: protocol.Usage = self.ask(protocol.Use(), protocol.Usage)
@@ -195,10 +188,6 @@ class RbdStore:
         """Copies what a disk has of the image that it stands on, so that it stands alone. Nothing happens if it does."""
         if self.existing(name).parent is not None:
             self.ask(protocol.Flatten(name))
-
-    def parent(self, name: str) -> Parent | None:
-        """What a disk stands on. Returns None if it stands alone."""
-        return self.existing(name).parent
 
     def image(self, name: str) -> Image | None:
         """All that is known of an image. Returns None if there is none."""

@@ -95,8 +95,6 @@ def perform(pool: Pool, call: protocol.Call) -> Any:
             return pool.flatten(call.name)
         case protocol.Blocklist():
             return pool.blocklist(call.addresses, call.seconds)
-        case protocol.Unblocklist():
-            return pool.unblocklist(call.address)
         case protocol.Use():
             return pool.use()
         case protocol.Monitors():
