@@ -125,6 +125,23 @@ def test_what_the_guest_writes_meanwhile_arrives(cloud: ApartCloud, way: tuple[s
 
 
 @pytest.mark.usefixtures("warm")
+def test_rounds_are_in_the_stores_while_the_guest_runs(
+    cloud: ApartCloud, way: tuple[str, str], at_point: Callable[[str, Callable[[], None]], None]
+) -> None:
+    source, target = way
+    server, seen = cloud.started(source), list[str]()
+    at_point("warm.part.in", lambda: seen.extend(cloud.everything(server)))
+    migrate(cloud, server, target)
+    moved(cloud, server, target)
+    in_source, in_target = (f"{STORES.get(host)}/" for host in way)
+    assert {path.startswith(in_source) for path in seen if "@round-" in path} == ({True} if source in STORES else set())
+    assert {path.startswith(in_target) for path in seen if ".arriving." in path} == (
+        {True} if target in STORES else set()
+    )
+    assert f"{in_target}disks/{server.id}_disk" not in seen
+
+
+@pytest.mark.usefixtures("warm")
 def test_a_revert_gives_the_disks_of_before(cloud: ApartCloud, way: tuple[str, str]) -> None:
     source, target = way
     server = cloud.started(source)
