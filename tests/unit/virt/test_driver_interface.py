@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,7 +77,8 @@ def test_an_optional_method_answers_or_says_that_it_is_not_supported(name: str) 
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             named[parameter.name] = None
         else:
-            arguments.append(interface.ROOT_DISK if name != "console_listener" else _Kind())
+            path = Path(interface.ROOT_DISK) if parameter.annotation == "Path" else interface.ROOT_DISK
+            arguments.append(path if name != "console_listener" else _Kind())
     if name in FREE:
         method(*arguments, **named)
         return

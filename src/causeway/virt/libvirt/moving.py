@@ -237,10 +237,9 @@ class MovingGuests(Driver, ABC):
         return temporary_files.listed(self._disks)
 
     def discard_temporary_files(self, kind: str, uuid: str) -> None:
-        if kind == "rounds":
-            self.end_rounds(uuid)
-        else:
-            temporary_files.discard(self._disks, self._rounds, kind, uuid)
+        temporary_files.discard(self._disks, self._rounds, kind, uuid)
+        if kind == "rounds" and self._snapshots is not None:
+            self._snapshots.discard(uuid)
 
     def open_copy(self, copy: DiskCopy) -> AbstractContextManager[DiskWriter]:
         return self._disks.open_copy(copy)

@@ -44,5 +44,7 @@ def discard(disks: InstanceFolders, rounds: Rounds, kind: str, uuid: str) -> Non
         disks.delete_stale_exports(uuid)
     elif kind == "switches":
         durable.delete(switch_file(disks.directory, uuid))
+    elif kind == "rounds":
+        rounds.discard(uuid)
     elif kind == "frozen":
         rounds.thaw(uuid)
