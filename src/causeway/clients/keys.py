@@ -130,7 +130,7 @@ class KeyClient:
     def _endpoint(self, ours: Credentials | None) -> str:
         options = self._conf.barbican
         if options.barbican_endpoint:
-            return str(options.barbican_endpoint).rstrip("/").removesuffix("/v1")
+            return str(options.barbican_endpoint).rstrip("/").removesuffix("v1").rstrip("/")
         if ours is None:
             raise _unconfigured()
         try:
@@ -152,7 +152,7 @@ class KeyClient:
                 details="no endpoint of type key-manager: see [barbican] barbican_endpoint, barbican_endpoint_type and"
                 " barbican_region_name",
             )
-        return str(found).rstrip("/").removesuffix("/v1")
+        return str(found).rstrip("/").removesuffix("v1").rstrip("/")
 
     def _backend(self) -> Any:
         """castellan's manager. It is loaded at the first use, because few processes need it."""

@@ -72,6 +72,7 @@ ROUTES = (
     "volume POST /v3/volumes",
     "volume GET /v3/volumes/detail",
     "volume GET /v3/volumes/{volume_id}",
+    "volume GET /v3/volumes/{volume_id}/encryption",
     "volume DELETE /v3/volumes/{volume_id}",
     "volume POST /v3/volumes/{volume_id}/action",
 )

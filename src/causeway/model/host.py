@@ -16,6 +16,8 @@ LIVE_MIGRATION_LACKS = "live_migration_lacks"
 REQUIRES_SIGNATURES = "requires_signatures"
 # Which store the host makes new disks in; the same for all hosts that reach it.
 STORAGE = "storage"
+# Whether its host makes images of servers in that store, if the image service keeps its images there.
+STORES_IMAGES = "stores_images"
 # Whether its host detaches ports that are devices from guests that run, and attaches them.
 ATTACHES_PORT_DEVICES = "supports_live_port_devices"
 # Why its host can't write into its own folders, in a sentence; None if it can.

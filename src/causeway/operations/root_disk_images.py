@@ -6,7 +6,7 @@ import logging
 from typing import TypeAlias, TypeVar
 
 from causeway import errors
-from causeway.model.host import STORAGE
+from causeway.model.host import STORES_IMAGES
 from causeway.model.image import QCOW2, RAW
 from causeway.running.operation_run import OperationRun
 from causeway.store.cell import hosts
@@ -23,7 +23,7 @@ def make(run: Run[MemoryT], step: str, host: str, image_id: str, *, power_off: b
     ``power_off``: powers the guest off for it, so that the image has the final state of the disk.
     """
     instance, token = run.instance(), run.token(step)
-    if _keeps_disks_in_storage(run, host) and _said_to_be(RAW, run, image_id):
+    if _stores_images(run, host) and _said_to_be(RAW, run, image_id):
         stored = run.computes.store_image(
             run.context, host, token=token, instance=instance, image_id=image_id, power_off=power_off
         )
@@ -36,8 +36,8 @@ def make(run: Run[MemoryT], step: str, host: str, image_id: str, *, power_off: b
     return uploaded.bytes_done
 
 
-def _keeps_disks_in_storage(run: Run[MemoryT], host: str) -> bool:
-    return any(node.capabilities.get(STORAGE) for node in hosts.list_nodes(run.database, host=host))
+def _stores_images(run: Run[MemoryT], host: str) -> bool:
+    return any(node.capabilities.get(STORES_IMAGES) for node in hosts.list_nodes(run.database, host=host))
 
 
 def _said_to_be(disk_format: str, run: Run[MemoryT], image_id: str) -> bool:

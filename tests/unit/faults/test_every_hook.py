@@ -27,6 +27,7 @@ READING = {
     "check_can_wake",
     "check_live_target",
     "check_volume_connectable",
+    "check_volume_provider",
     "close",
     "confine",
     "console_listener",
@@ -63,6 +64,7 @@ READING = {
     "start",
     "storage",
     "stored_image",
+    "stores_images",
     "try_live_address",
     "volume_connector",
 }
@@ -70,6 +72,7 @@ READING = {
 WITHOUT_JOURNAL = {
     "discard_temporary_files",
     "extend_volume",
+    "hold_volume_key",
     "limit_live_migration",
     "pause",
     "remove_from_storage",

@@ -46,6 +46,7 @@ FREE = {
     "storage",
     "store_image",
     "stored_image",
+    "stores_images",
     "take_over_disks",
 }
 

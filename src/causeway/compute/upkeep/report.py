@@ -30,6 +30,7 @@ from causeway.model.host import (
     LIVE_MIGRATION_LACKS,
     REQUIRES_SIGNATURES,
     STORAGE,
+    STORES_IMAGES,
     ComputeNode,
 )
 from causeway.model.outcomes import HostReport
@@ -300,6 +301,7 @@ class Reporter:
                 DISK_WORK: self._host.fence.disk_work.count,
                 FOLDERS_LACK: self._look_at_folders(),
                 STORAGE: self._host.driver.storage(),
+                STORES_IMAGES: self._host.driver.stores_images(),
                 REQUIRES_SIGNATURES: conf.rpc_signatures.required,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,

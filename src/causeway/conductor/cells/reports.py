@@ -23,6 +23,7 @@ from causeway.model.host import (
     LIVE_MIGRATION_LACKS,
     REQUIRES_SIGNATURES,
     STORAGE,
+    STORES_IMAGES,
 )
 from causeway.model.outcomes import HostReport
 from causeway.model.pci import PciDeviceStatus, PciDeviceType
@@ -79,6 +80,7 @@ _Capabilities = msgspec.defstruct(
         (FAILED_BUILDS, _Few, 0),
         (DISK_WORK, _Few, 0),
         (FOLDERS_LACK, _Sentence | None, None),
+        (STORES_IMAGES, bool, False),
         ("stands_still_when_live", bool, False),
         ("supports_live_migration", bool, False),
         (ATTACHES_PORT_DEVICES, bool, False),

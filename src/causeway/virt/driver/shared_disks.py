@@ -26,6 +26,10 @@ class SharedDiskMethods:
         """
         return None
 
+    def stores_images(self) -> bool:
+        """Whether `store_image` may be worth a try."""
+        return False
+
     def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> StoredImage | None:  # noqa: ARG002
         """Makes an image of a disk as it is at one instant, in the storage and the pool of the image at ``beside``.
 

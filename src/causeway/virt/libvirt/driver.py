@@ -435,6 +435,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
     def stored_image(self, location: str) -> StoredImage | None:
         return self._disks.stored_image(location)
 
+    def stores_images(self) -> bool:
+        return self._disks.copies_itself
+
     def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> StoredImage | None:
         runs = power.state(self._connection, instance.uuid) is PowerState.RUNNING
         still = agent.Agent(self._connection, self._instances_dir).still(instance) if runs else nullcontext()

@@ -122,6 +122,9 @@ class MovedDisksDriver(SimulatedBase, ABC):
     def stored_image(self, location: str) -> virt.StoredImage | None:
         return self._disk_maker.stored_image(location)
 
+    def stores_images(self) -> bool:
+        return self.files.shared is not None
+
     def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> virt.StoredImage | None:
         kept = self._disk_maker.beside(beside, image_id)
         if kept is None:
