@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -23,7 +23,6 @@ from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.shared_disk import SharedDisk, StoredDisk
 from causeway.model.states import PowerState
 from causeway.virt import folder_owner
 from causeway.virt.driver import (
@@ -34,7 +33,6 @@ from causeway.virt.driver import (
     GuestSpec,
     HostFacts,
     HostHardware,
-    StoredImage,
     allocated_bytes,
     nothing_to_wait_for,
 )
@@ -44,6 +42,7 @@ from causeway.virt.libvirt.capabilities.probe import decide_virt_type
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts, listener
 from causeway.virt.libvirt.definition import DefinedGuests
+from causeway.virt.libvirt.guest_storage import GuestStorage
 from causeway.virt.libvirt.guest_volumes import GuestVolumes
 from causeway.virt.libvirt.guest_xml import uefi
 from causeway.virt.libvirt.guest_xml.domain_xml import (
@@ -59,25 +58,20 @@ from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import NetworkAgent, Ports, is_gone
 from causeway.virt.libvirt.port_devices import addresses_of_devices, device_of_port
-from causeway.virt.libvirt.storage import backups, copies, rescue, rounds, saved_memory
+from causeway.virt.libvirt.storage import backups, copies, disk_pools, rescue, rounds, saved_memory
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
 from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
-from causeway.virt.libvirt.storage.disk_pools import DiskPool, SharedFolder
-from causeway.virt.libvirt.storage.disks import InstanceDisks
-from causeway.virt.libvirt.storage.folder_disks import FolderDisks
+from causeway.virt.libvirt.storage.disk_pools import DiskPool
 from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
-from causeway.virt.libvirt.storage.qcow2_store import Qcow2Store
-from causeway.virt.libvirt.storage.rbd.store import RbdStore
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
-from causeway.virt.libvirt.storage.rbd_pool import CephPool, PoolSize, access_of, open_store
 from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
 from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
 from causeway.virt.undo import undone_on_failure
 
 
-class LibvirtDriver(DefinedGuests, GuestVolumes):
+class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
     """A host named ``hostname`` in Causeway, whose libvirtd is at ``uri``. Timeouts are seconds.
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges on
@@ -128,14 +122,8 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._instances_dir = instances_dir
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         secrets = CephSecrets(self._connection)
-        self._disks = InstanceDisks(instances_dir, disk_timeout)
-        self._store: RbdStore | Qcow2Store | None = None
-        # How large the storage of the disks is, in GiB.
-        self._pool_size: Callable[[], int] | None = None
-        if isinstance(pool, CephPool):
-            self._use_pool(pool, secrets)
-        elif pool is not None:
-            self._use_folder(pool)
+        opened = disk_pools.open_disks(pool, instances_dir, disk_timeout, hostname, secrets)
+        self._disks, self._pool_gib, self._close_pool = opened.disks, opened.gib, opened.close
         self._kept = KeptFiles(self._disks, swtpm)
         self._processor = cpu or Processor()
         self._loaders = uefi.loaders()
@@ -178,22 +166,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         self._rounds.recover()
         self._disks.delete_stale_exports()
 
-    def _use_pool(self, pool: CephPool, secrets: CephSecrets) -> None:
-        store = open_store(pool, self._disks.timeout)
-        self._store, self._pool_size = store, PoolSize(store).gib
-        self._disks = RbdDisks(
-            self._instances_dir, self._disks.timeout, store, self._hostname, lambda: access_of(pool, store, secrets)
-        )
-
-    def _use_folder(self, folder: SharedFolder) -> None:
-        store = Qcow2Store(folder.path, self._disks.timeout)
-        self._store, self._pool_size = store, lambda: store.used_and_total()[1] >> 30
-        self._disks = FolderDisks(self._instances_dir, self._disks.timeout, store, self._hostname)
-
     def close(self) -> None:
         self._connection.close()
-        if self._store is not None:
-            self._store.close()
+        self._close_pool()
 
     def host_facts(self) -> HostFacts:
         limits = self._limits_of_storage()
@@ -213,9 +188,9 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
 
     def _limits_of_storage(self) -> host.HostLimits:
         """The host's limits. The disk space of a pool is the pool's, not that of a file system of the host."""
-        if self._pool_size is None or self._limits.local_gb is not None:
+        if self._pool_gib is None or self._limits.local_gb is not None:
             return self._limits
-        return dataclasses.replace(self._limits, local_gb=self._pool_size())
+        return dataclasses.replace(self._limits, local_gb=self._pool_gib())
 
     def host_hardware(self) -> HostHardware:
         return self._connection.call("describe its hardware", hardware.host_hardware, again=True)
@@ -426,43 +401,6 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
             timeout=self._detach_timeout,
         )
         self._ports.unplug(uuid, vif)
-
-    # disks in storage that several hosts reach
-
-    def storage(self) -> str | None:
-        return self._disks.storage()
-
-    def stored_image(self, location: str) -> StoredImage | None:
-        return self._disks.stored_image(location)
-
-    def stores_images(self) -> bool:
-        return self._disks.copies_itself
-
-    def store_image(self, instance: Instance, name: str, image_id: str, beside: str) -> StoredImage | None:
-        runs = power.state(self._connection, instance.uuid) is PowerState.RUNNING
-        still = agent.Agent(self._connection, self._instances_dir).still(instance) if runs else nullcontext()
-        return self._disks.store_image(instance.uuid, name, image_id, beside, still)
-
-    def delete_stored_image(self, image_id: str, beside: str) -> None:
-        self._disks.delete_stored_image(image_id, beside)
-
-    def shared_disks(self, uuid: str) -> dict[str, SharedDisk]:
-        return self._disks.offered(uuid)
-
-    def reaches_disks(self, offered: dict[str, SharedDisk]) -> bool:
-        return self._disks.reaches(offered)
-
-    def list_storage(self) -> list[StoredDisk]:
-        return self._disks.list_storage()
-
-    def remove_from_storage(self, name: str) -> None:
-        self._disks.remove_from_storage(name)
-
-    def settle_disks(self, uuid: str) -> None:
-        self._disks.settle(uuid)
-
-    def take_over_disks(self, uuid: str, names: list[str], dead_host: str) -> list[str]:
-        return self._disks.take_over(uuid, names, dead_host)
 
     # disks of a move
 
