@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from causeway.errors import ImageRefused
 from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess
 from causeway.virt.libvirt.storage import qemu_img
@@ -118,3 +119,18 @@ def test_a_host_without_an_image_makes_no_root_disk(tmp_path: Path, pool: Pool) 
     with pytest.raises(Exception, match="neither an image nor a snapshot"):
         disks.create_root(UUID, RootDisk(None, None))
     assert pool.names() == []
+
+
+@pytest.mark.parametrize("disk_format", ["qcow2", "raw", "changes"])
+def test_a_file_from_elsewhere_is_not_taken_for_a_note_of_a_copy(tmp_path: Path, pool: Pool, disk_format: str) -> None:
+    """It would name a disk of another server."""
+    disks = disks_of(tmp_path, pool, "a")
+    stored = f"{UUID}_disk.arriving.0e1a2b3c"
+    pool.path(stored).write_bytes(b"of another move")
+    received = tmp_path / "received"
+    received.write_text(f'{{"name": "{stored}"}}')
+    with pytest.raises(ImageRefused):
+        disks.create_root(UUID, RootDisk(None, None, received, disk_format))
+    assert pool.names() == [stored]
+    disks.create_root(UUID, RootDisk(None, None, received, disk_format, is_copy=True))
+    assert pool.names() == [f"{UUID}_disk"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,6 +12,7 @@ import libvirt
 
 from causeway.errors import ClaimRefused, GuestFailed, GuestRefused, HostUnreachable
 from causeway.model.instance import Instance
+from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import VmState
 from causeway.virt.driver import ROOT_DISK, allocated_bytes
 from causeway.virt.libvirt import power, presence
@@ -26,6 +28,8 @@ from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.live_guest import LiveDisk, LiveSource, LiveTarget
 
 HYPERVISOR_TYPE = "QEMU"
+# In the details of a source that knows ``blank_disks`` of a target: hosts of earlier releases do not.
+_COPIES_WHOLE = "copies_whole"
 # Seconds for a libvirtd to answer.
 _REACH_SECONDS = 15.0
 MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
@@ -82,6 +86,7 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
             "arch": "x86_64" if machine is None else machine.get("arch", "x86_64"),
             "machine": None if machine is None else machine.get("machine"),
             "cpu": None if cpu is None else ET.tostring(cpu, encoding="unicode"),
+            _COPIES_WHOLE: True,
         },
     )
 
@@ -116,6 +121,13 @@ def check_target(connection: Connection, source: LiveSource, *, virt_type: str, 
         _check_machine(hypervisor, wanted, source.details)
 
     connection.call("say what it can receive", ask, again=True)
+
+
+def check_copies(source: LiveSource, reaches: Callable[[dict[str, SharedDisk]], bool]) -> None:
+    """Raises `ClaimRefused` if the source would leave out what base images have. For a host where copies stand on none."""
+    stays = bool(source.shared) and reaches(source.shared)
+    if source.disks and not stays and not source.details.get(_COPIES_WHOLE):
+        raise ClaimRefused("The server's host is of a release that can't copy disks into the storage of this host.")
 
 
 def check_reachable(control_uri: str) -> None:
