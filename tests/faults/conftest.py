@@ -41,3 +41,11 @@ def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSite]
     with LocalSite(Path(tmp_path_factory.mktemp("shared")), conductors=2).share_storage() as site:
         assert isinstance(site, LocalSite)
         yield site
+
+
+@pytest.fixture(scope="module")
+def apart_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSite]:
+    """As `shared_site`, with one store of each cell."""
+    with LocalSite(Path(tmp_path_factory.mktemp("apart")), conductors=2).share_storage("per cell") as site:
+        assert isinstance(site, LocalSite)
+        yield site

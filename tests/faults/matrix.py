@@ -35,7 +35,10 @@ from tests.faults.reporting import Wanted
     default="simulated",
     help="libvirt: real guests, crashes and real accidents.",
 )
-@click.option("--shared-storage", "shares_storage", is_flag=True, help="All hosts keep disks in one store.")
+@click.option("--shared-storage", "stores", flag_value="one", default="", help="All hosts keep disks in one store.")
+@click.option(
+    "--storage-per-cell", "stores", flag_value="per cell", help="The hosts of each cell keep disks in one store."
+)
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case and the counts, too.")
 @click.option("--resume", is_flag=True, help="Run only what had not recovered by what the file of --json says.")
 def main(
@@ -45,7 +48,7 @@ def main(
     point: str,
     count: int | None,
     driver: str,
-    shares_storage: bool,
+    stores: str,
     file: Path | None,
     resume: bool,
 ) -> None:
@@ -53,7 +56,7 @@ def main(
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     matrix = moves if what == "moves" else operations
-    wanted = Wanted(actions, flow, point, count, driver, file, resume, shares_storage)
+    wanted = Wanted(actions, flow, point, count, driver, file, resume, stores)
     sys.exit(matrix.run_and_report(Console(width=150), wanted))
 
 

@@ -20,8 +20,8 @@ _PRINTED = 6
 class Wanted:
     """``flow``, ``point``: only those whose names have this in them. ``count``: so many points of each flow; None: all.
 
-    ``shares_storage``: all hosts keep disks in one store. ``file``: where every case is kept. ``resume``: run only what had not
-    recovered by what the file says.
+    ``stores``: where hosts keep disks (`Site.share_storage`). ``file``: where every case is kept. ``resume``: run only what had
+    not recovered by what the file says.
     """
 
     actions: tuple[str, ...]
@@ -31,7 +31,7 @@ class Wanted:
     driver: str = "simulated"
     file: Path | None = None
     resume: bool = False
-    shares_storage: bool = False
+    stores: str = ""
 
 
 class Report:

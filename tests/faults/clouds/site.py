@@ -102,8 +102,6 @@ class Site:
     """``directory`` is the state directory. Use it as a context manager."""
 
     driver = "simulated"
-    # Whether all hosts keep their guests' disks in one store.
-    shares_storage = False
     # More options of openstacksdk.
     connect_options: Mapping[str, Any] = {}
 
@@ -112,13 +110,15 @@ class Site:
         # By group; to be changed before the cloud is started.
         self.options = {group: dict(options) for group, options in OPTIONS.items()}
         self.hosts_per_cell = hosts_per_cell
+        # Host -> the store of its guests' disks.
+        self.stores: dict[str, str] = {}
         self.hosts: list[str] = [f"cell{cell}-host{host}" for cell in (1, 2) for host in range(1, hosts_per_cell + 1)]
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
 
-    def share_storage(self) -> Self:
-        """All hosts keep their guests' disks in one store. To be called before the cloud is started."""
-        self.shares_storage = True
-        self.options["simulated"]["shared_stores"] = ",".join(f"{host}:pool" for host in self.hosts)
+    def share_storage(self, how: str = "one") -> Self:
+        """All hosts keep their guests' disks in one store, or in one ``per cell``. To be called before the cloud is started."""
+        self.stores = {host: f"pool-of-{host[:5]}" if how == "per cell" else "pool" for host in self.hosts}
+        self.options["simulated"]["shared_stores"] = ",".join(f"{host}:{name}" for host, name in self.stores.items())
         return self
 
     def __enter__(self) -> Self:

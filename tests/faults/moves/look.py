@@ -192,7 +192,10 @@ def allocations(site: Site, consumer: str) -> dict[str, int]:
         each["uuid"]: each["name"]
         for each in site.admin.placement.get("/resource_providers").json()["resource_providers"]
     }
-    return {names[provider]: what["resources"]["VCPU"] for provider, what in held.items()}
+    # A pool, which hosts share, has only their disk.
+    return {
+        names[provider]: what["resources"]["VCPU"] for provider, what in held.items() if "VCPU" in what["resources"]
+    }
 
 
 def report(site: Site) -> Report:

@@ -174,21 +174,19 @@ def make_site(action: str, directory: Path, driver: str) -> Site:
 
 
 @contextmanager
-def temporary_site(action: str, driver: str = "simulated", *, shares_storage: bool = False) -> Iterator[Site]:
+def temporary_site(action: str, driver: str = "simulated", *, stores: str = "") -> Iterator[Site]:
     directory = Path(tempfile.mkdtemp(prefix="causeway-matrix-"))
     try:
         site = make_site(action, directory, driver)
-        with site.share_storage() if shares_storage else site:
+        with site.share_storage(stores) if stores else site:
             yield site
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def all_points(
-    flows: list[Flow], actions: Sequence[str], *, shares_storage: bool = False
-) -> dict[str, dict[Flow, list[str]]]:
+def all_points(flows: list[Flow], actions: Sequence[str], *, stores: str = "") -> dict[str, dict[Flow, list[str]]]:
     """action -> operation -> points"""
-    with temporary_site("error", shares_storage=shares_storage) as site:
+    with temporary_site("error", stores=stores) as site:
         assert isinstance(site, LocalSite)
         return {action: {flow: points_of(site, flow, action) for flow in flows} for action in actions}
 
@@ -261,7 +259,7 @@ def run_and_report(console: Console, wanted: Wanted) -> int:
         if missing is not None and set(actions) & set(needing):
             report.say(f"Without {', '.join(needing)}: {missing}")
             actions = [action for action in actions if action not in needing]
-    for action, points in all_points(flows, actions, shares_storage=wanted.shares_storage).items():
+    for action, points in all_points(flows, actions, stores=wanted.stores).items():
         chosen = {flow: [point for point in of if wanted.point in point] for flow, of in points.items()}
         if wanted.driver == "libvirt":
             chosen = {flow: on_steps(of) for flow, of in chosen.items()}
@@ -269,7 +267,7 @@ def run_and_report(console: Console, wanted: Wanted) -> int:
             chosen = sample(chosen, wanted.count, 0)
         left = report.progress.begin(action, chosen)
         if any(left.values()):
-            with temporary_site(action, wanted.driver, shares_storage=wanted.shares_storage) as site:
+            with temporary_site(action, wanted.driver, stores=wanted.stores) as site:
                 run(site, action, left, report.add)
         report.progress.end()
     if real:

@@ -61,11 +61,11 @@ NO_TIMEOUT = 120
 
 
 @contextmanager
-def temporary_site(action: str, *, offloads: bool, shares_storage: bool = False) -> Iterator[Site]:
+def temporary_site(action: str, *, offloads: bool, stores: str = "") -> Iterator[Site]:
     directory = Path(tempfile.mkdtemp(prefix="causeway-operations-"))
     try:
         site = make_site(action, directory, offloads=offloads)
-        with site.share_storage() if shares_storage else site:
+        with site.share_storage(stores) if stores else site:
             warm(site)
             yield site
     finally:
@@ -137,12 +137,12 @@ def points_of(site: LocalSite, operation: Operation) -> dict[str, bool]:
     }
 
 
-def all_points(operations: list[Operation], *, shares_storage: bool = False) -> dict[Operation, dict[str, bool]]:
+def all_points(operations: list[Operation], *, stores: str = "") -> dict[Operation, dict[str, bool]]:
     found: dict[Operation, dict[str, bool]] = {}
     for offloads in (True, False):
         wanted = [operation for operation in operations if operation.offloads is offloads]
         if wanted:
-            with temporary_site("", offloads=offloads, shares_storage=shares_storage) as site:
+            with temporary_site("", offloads=offloads, stores=stores) as site:
                 assert isinstance(site, LocalSite)
                 found |= {operation: points_of(site, operation) for operation in wanted}
     return {operation: found[operation] for operation in operations}
@@ -160,13 +160,13 @@ def run(
     action: str,
     report: Callable[[OperationCase], None],
     *,
-    shares_storage: bool = False,
+    stores: str = "",
 ) -> None:
     """All cases of an action. Each operation has a cloud of its own: what is orphaned of one is in no other's way."""
     for operation, wanted in points.items():
         if not wanted:
             continue
-        with temporary_site(action, offloads=operation.offloads, shares_storage=shares_storage) as site:
+        with temporary_site(action, offloads=operation.offloads, stores=stores) as site:
             for case in run_on(site, [Case(operation, action, point) for point in wanted]):
                 report(case)
 
@@ -233,7 +233,7 @@ def _spread(cases: list[OperationCase]) -> list[list[OperationCase]]:
 def run_and_report(console: Console, wanted: Wanted) -> int:
     """Runs what is wanted of the actions that there are for operations, and returns the exit status."""
     operations = [operation for operation in OPERATIONS if wanted.flow in operation.name]
-    found = all_points(operations, shares_storage=wanted.shares_storage)
+    found = all_points(operations, stores=wanted.stores)
     report = Report(console, wanted, OPERATIONS)
     for action in [action for action in ACTIONS if action in wanted.actions]:
         if action in (*paused.ACTIONS, killed_services.ACTION) and why_not() is not None:
@@ -243,6 +243,6 @@ def run_and_report(console: Console, wanted: Wanted) -> int:
         points = {operation: [each for each in of_it if wanted.point in each] for operation, of_it in points.items()}
         if (count := wanted.count) is not None:
             points = {operation: of_it[:: max(1, len(of_it) // count)][:count] for operation, of_it in points.items()}
-        run(report.progress.begin(action, points), action, report.add, shares_storage=wanted.shares_storage)
+        run(report.progress.begin(action, points), action, report.add, stores=wanted.stores)
         report.progress.end()
     return report.conclude()
