@@ -88,7 +88,7 @@ def test_a_file_that_is_no_note_is_the_copy_itself_and_deletes_nothing_in_the_st
 
 
 @pytest.mark.parametrize("dies_in", ["set_owner", "rename", None])
-def test_it_becomes_the_guests_disk_once_whenever_its_host_dies(
+def test_an_arriving_disk_becomes_the_guest_s_once_whenever_its_host_dies(
     store: FolderStore, copy: DiskCopy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str | None
 ) -> None:
     arrived(store, copy)
@@ -107,7 +107,7 @@ def test_it_becomes_the_guests_disk_once_whenever_its_host_dies(
     assert not arriving.exists(store, copy.path)
 
 
-def test_it_takes_no_other_disks_place(store: FolderStore, copy: DiskCopy, tmp_path: Path) -> None:
+def test_an_arriving_disk_takes_no_other_disk_s_place(store: FolderStore, copy: DiskCopy, tmp_path: Path) -> None:
     arrived(store, copy)
     store.path(f"{UUID}_disk").write_text("another host's")
     store.set_owner(f"{UUID}_disk", "a 3")
