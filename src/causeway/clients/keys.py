@@ -7,8 +7,10 @@ so `_Session` logs nothing.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import requests
@@ -26,6 +28,7 @@ from causeway.context import RequestContext
 
 GROUP = "barbican_service_user"
 NAME = "key manager"
+KEY_BITS = 256
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 3.0
 # How their errors end up in ours says all that they log.
 _THEIR_LOGS = ("castellan", "barbicanclient")
@@ -60,13 +63,33 @@ class KeyClient:
             reraise=True,
         )
 
-    def read_key(self, context: RequestContext, key_id: str) -> bytes:
-        """A key of a server, or of a volume of a server. Raises KeyNotFound, Forbidden, ServiceRefused, ServiceFailed."""
+    def read_key(self, context: RequestContext, key_id: str, *, called_as: CalledAs = OF_SERVER) -> bytes:
+        """A key of a server, or of a volume of a server. Raises KeyNotFound, Forbidden, ServiceRefused, ServiceFailed.
+
+        ``called_as``: `SERVICE` for a key of our own.
+        """
         what = f"read key {key_id}"
-        found = self._call(context, "GET /v1/secrets/{secret_id}/payload", what, key_id, OF_SERVER, _payload_of(key_id))
+        found = self._call(context, "GET /v1/secrets/{secret_id}/payload", what, key_id, called_as, _payload_of(key_id))
         if not isinstance(found, bytes) or not found:
             raise errors.ServiceRefused(f"The {NAME} has no content of key {key_id}.")
         return found
+
+    def make_key(self, context: RequestContext, name: str, *, called_as: CalledAs) -> str:
+        """Makes a key of 256 bits, and returns its id. Whoever it is made as owns it.
+
+        ``name``: an earlier attempt's key of this name is taken. Raises Forbidden, ServiceRefused, ServiceFailed.
+        """
+        what = f"make {name}"
+        found = self._call(context, "GET /v1/secrets", what, name, called_as, _named(name))
+        if found is not None:
+            return found
+        return self._call(context, "POST /v1/secrets", what, name, called_as, _stored(name))
+
+    def delete_key(self, context: RequestContext, key_id: str, *, called_as: CalledAs) -> None:
+        """Deletes a key that was made for a server, if it exists. Raises Forbidden, ServiceRefused, ServiceFailed."""
+        route, what = "DELETE /v1/secrets/{secret_id}", f"delete key {key_id}"
+        with suppress(errors.KeyNotFound):
+            self._call(context, route, what, key_id, called_as, _deleted(key_id))
 
     def _call(
         self,
@@ -104,6 +127,8 @@ class KeyClient:
                 calls.after(key)
             return found
 
+        if route.startswith("POST"):
+            return once()
         return self._retrying(once)
 
     def _as_user(self, context: RequestContext, ours: Credentials | None) -> Any:
@@ -204,6 +229,30 @@ def _unconfigured() -> errors.ServiceFailed:
         f"The {NAME} can't be called: this service has no credentials of its own.",
         details=f"set auth_type and the options of that plug-in in [{GROUP}] or [service_user]",
     )
+
+
+def _named(name: str) -> Callable[[Any, Any], str | None]:
+    def find(manager: Any, caller: Any) -> str | None:
+        found = manager._get_barbican_client(caller).secrets.list(name=name, limit=1)
+        return str(found[0].secret_ref).rpartition("/")[2] if found else None
+
+    return find
+
+
+def _stored(name: str) -> Callable[[Any, Any], str]:
+    def store(manager: Any, caller: Any) -> str:
+        from castellan.common.objects.symmetric_key import SymmetricKey
+
+        return str(manager.store(caller, SymmetricKey("AES", KEY_BITS, secrets.token_bytes(KEY_BITS // 8), name=name)))
+
+    return store
+
+
+def _deleted(key_id: str) -> Callable[[Any, Any], None]:
+    def delete(manager: Any, caller: Any) -> None:
+        manager.delete(caller, key_id)
+
+    return delete
 
 
 def _payload_of(key_id: str) -> Callable[[Any, Any], Any]:

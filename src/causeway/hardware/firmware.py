@@ -13,12 +13,24 @@ from typing import Any
 import os_traits
 
 from causeway import errors
+from causeway.model import tpm_secrets
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 
 TPM_VERSIONS = ("1.2", "2.0")
 TPM_MODELS = ("tpm-tis", "tpm-crb")
+
+
+class TpmSecurity(StrEnum):
+    """Whose the key is with which the state of a TPM is encrypted."""
+
+    #: of the server's user, in the key manager
+    USER = "user"
+    #: ours, in the key manager
+    DEPLOYMENT = "deployment"
+    #: there is none: the state is not encrypted
+    HOST = "host"
 
 
 class FirmwareType(StrEnum):
@@ -37,6 +49,11 @@ class SecureBoot(StrEnum):
 class Tpm:
     version: str
     model: str
+    security: TpmSecurity = TpmSecurity.HOST
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.security is not TpmSecurity.HOST
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,14 @@ def firmware_of(flavor: Flavor, image: ImageMeta | None) -> Firmware:
     wanted = asked.one_of("os:secure_boot", "os_secure_boot")
     secure = SecureBoot(wanted) if is_uefi and wanted in tuple(SecureBoot) else SecureBoot.DISABLED
     version, model = asked.one_of("hw:tpm_version", "hw_tpm_version"), asked.one_of("hw:tpm_model", "hw_tpm_model")
-    tpm = Tpm(version, model if model in TPM_MODELS else TPM_MODELS[0]) if version in TPM_VERSIONS else None
+    security = asked.one_of("hw:tpm_secret_security", "hw_tpm_secret_security")
+    tpm = None
+    if version in TPM_VERSIONS:
+        tpm = Tpm(
+            version,
+            model if model in TPM_MODELS else TPM_MODELS[0],
+            TpmSecurity(security) if security in tuple(TpmSecurity) else TpmSecurity.HOST,
+        )
     return Firmware(FirmwareType.UEFI if is_uefi else FirmwareType.BIOS, secure, tpm)
 
 
@@ -77,10 +101,8 @@ def check(flavor: Flavor, image: ImageMeta | None) -> None:
     if version == "1.2" and model == "tpm-crb":
         raise errors.BadRequest("TPM model CRB is only valid with TPM version 2.0.")
     security = asked.agreed("hw:tpm_secret_security", "hw_tpm_secret_security", "tpm_secret_security")
-    if version is not None and security not in (None, "host"):
-        raise errors.BadRequest(
-            f"TPM secret security {security!r} needs a key manager, which this cloud does not have. Allowed values: host."
-        )
+    if version is not None and security not in (None, *TpmSecurity):
+        raise errors.BadRequest(f"Invalid TPM secret security {security!r}. Allowed values: {', '.join(TpmSecurity)}.")
     secure = asked.agreed("os:secure_boot", "os_secure_boot", "secure_boot", prefix="os")
     if secure not in (None, *SecureBoot):
         raise errors.BadRequest(f"Invalid secure boot {secure!r}. Allowed values: {', '.join(SecureBoot)}.")
@@ -90,6 +112,18 @@ def check(flavor: Flavor, image: ImageMeta | None) -> None:
         machine = asked.of_image("hw_machine_type")
         if machine is not None and "q35" not in machine:
             raise errors.BadRequest(f"Secure boot needs the machine type q35, and the image asks for {machine[:64]!r}.")
+
+
+def check_resize(instance: Instance, flavor: Flavor) -> None:
+    """Raises BadRequest if the new flavor wants the state of the TPM encrypted with a key of somebody else, or of nobody.
+
+    A flavor without a TPM, and back, is allowed.
+    """
+    new, security = firmware_of(flavor, instance.image_meta).tpm, tpm_secrets.security_of(instance.system_metadata)
+    if new is not None and new.security != (security or TpmSecurity.HOST):
+        raise errors.BadRequest(
+            f"Resize from TPM secret security {security or TpmSecurity.HOST} to {new.security} is not supported."
+        )
 
 
 def required_traits(firmware: Firmware) -> set[str]:
@@ -104,6 +138,9 @@ def required_traits(firmware: Firmware) -> set[str]:
         found.add(os_traits.COMPUTE_SECURITY_TPM_2_0 if is_2 else os_traits.COMPUTE_SECURITY_TPM_1_2)
         is_crb = firmware.tpm.model == "tpm-crb"
         found.add(os_traits.COMPUTE_SECURITY_TPM_CRB if is_crb else os_traits.COMPUTE_SECURITY_TPM_TIS)
+        if firmware.tpm.is_encrypted:
+            # Hosts of earlier releases do not have it, and would not encrypt the state.
+            found.add(getattr(os_traits, f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{firmware.tpm.security.upper()}"))
     return {str(trait) for trait in found}
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: the provider of the encryption of a TPM's state
+SWTPM = "swtpm"
+
 
 @dataclass(frozen=True)
 class VolumeEncryption:

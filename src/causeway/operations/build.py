@@ -27,7 +27,7 @@ from causeway.requests import checked
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import RequestSpec, Selection
-from causeway.servers import endings
+from causeway.servers import endings, tpm_keys
 from causeway.store.api import build_requests, group_claims, mappings
 from causeway.store.cell import block_devices, copies, instances
 from causeway.store.database import utcnow
@@ -169,7 +169,8 @@ class MakeDevices(ServerStep[BuildRun]):
             # Asks for the lease again: the process may have been suspended while it made the volume.
             making.reserve_first_volume(run.services, run.context, instance, device)
         run.memory.ports = instance.network_info
-        if volumes:
+        has_key = tpm_keys.make(run.services, run.context, instance)
+        if volumes or has_key:
             self._save(run, volumes)
 
     def _save(self, run: BuildRun, volumes: list[BlockDevice]) -> None:
@@ -177,7 +178,11 @@ class MakeDevices(ServerStep[BuildRun]):
         run.check_lease()
         with run.database.write() as connection:
             instances.swap_in(
-                connection, run.uuid, expected_task=TASKS | DELETING, network_info=run.instance().network_info
+                connection,
+                run.uuid,
+                expected_task=TASKS | DELETING,
+                network_info=run.instance().network_info,
+                system_metadata=run.instance().system_metadata,
             )
             for device in volumes:
                 block_devices.update_in(
@@ -189,6 +194,7 @@ class MakeDevices(ServerStep[BuildRun]):
 
     def _release(self, run: BuildRun) -> None:
         present = run.devices()
+        tpm_keys.delete(run.services, run.context, run.instance())
         made = [device for device in present if not given_volumes.is_given(device)]
         releasing.release(run.services, run.context, run.instance(), made, kept=given_volumes.given(present))
         volumes = [device for device in made if device.is_volume]

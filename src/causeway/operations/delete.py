@@ -24,7 +24,7 @@ from causeway.requests.of_servers import action_of
 from causeway.running.operation_run import OperationRun
 from causeway.running.patience import ServerStep, While
 from causeway.sagas.recipe import Recipe, Step
-from causeway.servers import endings
+from causeway.servers import endings, tpm_keys
 from causeway.store import servers
 from causeway.store.api import deletions, groups, journal, mappings
 from causeway.store.cell import actions, instances
@@ -115,6 +115,7 @@ class TearDown(ServerStep[Run]):
             self._destroy(run, instance, present)
             releasing.release(run.services, run.context, instance, present)
             run.services.placement.delete_allocations(run.uuid)
+            tpm_keys.delete(run.services, run.context, instance)
             known = instance.system_metadata
             for image_id in [*([known[IMAGE]] if IMAGE in known else []), *known.get(KEPT, "").split()]:
                 run.services.images.delete(run.context, image_id)

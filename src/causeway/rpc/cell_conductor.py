@@ -14,7 +14,7 @@ TOPIC = "cell_conductor"
 HISTORY = {
     "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims; `check_start`"
     " came after 0.1.0, which refuses it",
-    "1.1": "keys of volumes",
+    "1.1": "keys of volumes and TPMs",
 }
 VERSION = next(reversed(HISTORY))
 
@@ -88,3 +88,7 @@ class CellConductorClient(Client):
         The context has the grant of the order that the host carries out (`causeway.rpc.key_grants`). Raises Forbidden without
         one for this host and this volume, or if the key manager lets neither the order's user nor us have the key.
         """
+
+    @call(since="1.1", timeout=KEY_TIMEOUT, reporter=("host",))
+    def tpm_key(self, context: RequestContext, *, host: str, key_id: str, public_key: str) -> VolumeKey:
+        """Returns the key of the state of a server's TPM, sealed to ``public_key``, as `volume_key` returns that of a volume."""

@@ -18,7 +18,7 @@ TOPIC = "super_conductor"
 HISTORY = {
     "1.0": "hosts that are new or back, transfers, missed and late orders; the node of `map_host` came after 0.1.0, which"
     " refuses it",
-    "1.1": "keys of volumes",
+    "1.1": "keys of volumes and TPMs",
 }
 VERSION = next(reversed(HISTORY))
 
@@ -82,3 +82,7 @@ class SuperConductorClient(Client):
     @call(since="1.1", timeout=KEY_TIMEOUT)
     def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
         """Returns the key of an encrypted volume: see `CellConductorClient.volume_key`."""
+
+    @call(since="1.1", timeout=KEY_TIMEOUT)
+    def tpm_key(self, context: RequestContext, *, host: str, key_id: str, public_key: str) -> VolumeKey:
+        """Returns the key of the state of a server's TPM, sealed to ``public_key``, as `volume_key` returns that of a volume."""

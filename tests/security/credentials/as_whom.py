@@ -149,6 +149,24 @@ TABLE = (
         "The volume service says that it is the key of a volume which this host was ordered to open (a grant).",
     ),
     Row(
+        "keys.read_key",
+        "SERVICE",
+        "conductor/cells/volume_keys.py",
+        "A key of our own (`deployment`), for a server that this host was ordered to make or start (a grant).",
+    ),
+    Row(
+        "keys.make_key",
+        "ONLY_USER SERVICE",
+        "servers/tpm_keys.py",
+        "The user's own, or our own: by what flavor and image ask for, which an accepted build has.",
+    ),
+    Row(
+        "keys.delete_key",
+        "OF_SERVER SERVICE",
+        "servers/tpm_keys.py",
+        "It was made for the server, whose record names it, and the server is deleted.",
+    ),
+    Row(
         "volumes.show_of_server",
         "OF_SERVER",
         "conductor/endpoints/external_events.py",

@@ -91,7 +91,11 @@ def test_flavors_and_images_decide_the_firmware(
             {"hw_tpm_version": "2.0"},
             "Conflicting values for hw_tpm_version found in the flavor",
         ),
-        ({"hw__tpm_version": "2.0", "hw__tpm_secret_security": "user"}, {}, "needs a key manager"),
+        (
+            {"hw__tpm_version": "2.0", "hw__tpm_secret_security": "nobody"},
+            {},
+            "Invalid TPM secret security 'nobody'. Allowed values: user, deployment, host.",
+        ),
         ({"os__secure_boot": "required"}, {}, "hw_firmware_type is 'uefi'"),
         (
             {"os__secure_boot": "required"},

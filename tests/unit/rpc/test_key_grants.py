@@ -11,6 +11,7 @@ from oslo_config import cfg
 from causeway.conf import new_config
 from causeway.context import RequestContext
 from causeway.errors import BadRequest, Forbidden, GuestFailed
+from causeway.model import tpm_secrets
 from causeway.rpc.key_grants import LONGEST_ORDER, KeyGrant, grant_for, open_grant
 from causeway.rpc.sealed_keys import KeyQuestion, seal_to
 from causeway.rpc.shared_secret import cipher_for
@@ -38,8 +39,20 @@ def test_a_grant_has_the_volumes_of_its_order_its_host_and_the_users_token() -> 
     conf = configured(**WITH_KEY)
     sealed = grant_for(conf, context(), "host1", ORDER)
     assert sealed is not None and TOKEN not in sealed
-    assert open_grant(conf, sealed, "host1", "v1") == KeyGrant("host1", ["v1", "v2"], TOKEN)
+    assert open_grant(conf, sealed, "host1", "v1") == KeyGrant("host1", ["v1", "v2"], token=TOKEN)
     assert TOKEN not in repr(open_grant(conf, sealed, "host1", "v1"))
+
+
+def test_a_grant_has_the_key_of_the_tpm_of_its_server() -> None:
+    conf = configured(**WITH_KEY)
+    sealed = grant_for(
+        conf, context(), "host1", {"instance": {"system_metadata": tpm_secrets.with_key({}, "k", "user")}}
+    )
+    assert open_grant(conf, sealed, "host1", "k").tpm_key == ("k", "user")
+    for host, asked_for in (("host2", "k"), ("host1", "user"), ("host1", "v1")):
+        with pytest.raises(Forbidden):
+            open_grant(conf, sealed, host, asked_for)
+    assert grant_for(conf, context(), "host1", {"instance": {"system_metadata": {}}}) is None
 
 
 @pytest.mark.parametrize(("host", "volume_id"), [("host2", "v1"), ("host1", "v3")])

@@ -32,7 +32,7 @@ def build(host: Host, context: RequestContext, instance: Instance, block_devices
             root_disk = root_disk_of(host, context, instance.image_ref, instance.flavor.root_gb)
         with guest.connected_volumes(host, context, block_devices) as volumes:
             power_state = host.driver.spawn(
-                guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
+                guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
                 vifs_plugged=plugging.before_start(host, watch, vifs),
             )
         return GuestOutcome(

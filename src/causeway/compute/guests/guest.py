@@ -13,7 +13,7 @@ from causeway import errors
 from causeway.clients.port_owners import PortOwner
 from causeway.clients.port_requests import ALLOCATION
 from causeway.compute.disks.wanted_disks import local_disks
-from causeway.compute.guests import volume_keys
+from causeway.compute.guests import tpm_keys, volume_keys
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.guest_data import config_drive
@@ -31,6 +31,7 @@ LOG = logging.getLogger(__name__)
 
 def spec_of(
     host: Host,
+    context: RequestContext,
     instance: Instance,
     vifs: list[Vif],
     volumes: list[BlockDevice],
@@ -40,7 +41,11 @@ def spec_of(
     power_on: bool = True,
     rescue: Rescue | None = None,
 ) -> GuestSpec:
-    """Describes the guest of a server with these ports, connected ``volumes``, and the local disks of ``block_devices``."""
+    """Describes the guest of a server with these ports, connected ``volumes``, and the local disks of ``block_devices``.
+
+    The hypervisor has the key of its TPM from then on. Raises DecryptionRefused.
+    """
+    tpm_keys.hold(host, context, instance)
     root_only = rescue is not None and not rescue.image.is_stable
     return GuestSpec(
         instance=instance,

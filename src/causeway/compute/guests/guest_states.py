@@ -43,6 +43,6 @@ class GuestStatesEndpoint:
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.resume(
-                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices)
+                    guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices)
                 )
             return GuestOutcome(power_state, vifs, volumes)

@@ -20,7 +20,13 @@ def start(host: Host, context: RequestContext, instance: Instance, block_devices
         with guest.connected_volumes(host, context, block_devices) as volumes:
             power_state = host.driver.power_on(
                 guest.spec_of(
-                    host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance)
+                    host,
+                    context,
+                    instance,
+                    vifs,
+                    volumes,
+                    block_devices=block_devices,
+                    rescue=rescue.of_record(instance),
                 ),
                 vifs_plugged=plugging.anew(watch, vifs),
             )
@@ -60,7 +66,13 @@ class PowerEndpoint:
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.reboot(
                     guest.spec_of(
-                        host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance)
+                        host,
+                        context,
+                        instance,
+                        vifs,
+                        volumes,
+                        block_devices=block_devices,
+                        rescue=rescue.of_record(instance),
                     ),
                     hard=hard,
                     timeout=host.shutdown_timeout(instance),

@@ -58,6 +58,7 @@ def rebuild(
                 power_state = host.driver.spawn(
                     guest.spec_of(
                         host,
+                        context,
                         instance,
                         vifs,
                         volumes,

@@ -51,7 +51,7 @@ class RescueEndpoint:
             rescue = Rescue(image, base)
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue)
+                spec = guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices, rescue=rescue)
                 host.driver.prepare_rescue(spec)
                 self._power_off(instance)
                 power_state = host.driver.power_on(spec)
@@ -110,7 +110,9 @@ class RescueEndpoint:
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 host.driver.power_on(
-                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, rescue=Rescue(image))
+                    guest.spec_of(
+                        host, context, instance, vifs, volumes, block_devices=block_devices, rescue=Rescue(image)
+                    )
                 )
 
     @fenced
@@ -130,7 +132,7 @@ class RescueEndpoint:
             self._power_off(instance)
         vifs = guest.refreshed_ports(host, context, instance)
         with guest.connected_volumes(host, context, block_devices) as volumes:
-            spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
+            spec = guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
             return guest.outcome_of(instance, host.driver.power_on(spec), vifs, volumes)
 
     def _power_off(self, instance: Instance) -> None:

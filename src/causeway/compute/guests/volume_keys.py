@@ -6,11 +6,13 @@ A host has no account that may read keys. It asks its cell's conductor, with the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from causeway import errors
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
-from causeway.model.volume_keys import Passphrase
+from causeway.model.volume_keys import Passphrase, VolumeKey
 from causeway.rpc.sealed_keys import KeyQuestion
 
 
@@ -36,13 +38,22 @@ def hold(host: Host, context: RequestContext, device: BlockDevice) -> None:
 
 def _passphrase(host: Host, context: RequestContext, device: BlockDevice) -> Passphrase:
     volume_id = str(device.volume_id)
+
+    def ask(public_key: str) -> VolumeKey:
+        return host.conductor.volume_key(context, host=host.name, volume_id=volume_id, public_key=public_key)
+
+    provider, text = asked(f"Volume {volume_id}", ask)
+    host.driver.check_volume_provider(provider)
+    return Passphrase(provider, text)
+
+
+def asked(what: str, ask: Callable[[str], VolumeKey]) -> tuple[str, str]:
+    """(provider, passphrase) of what is encrypted. Raises DecryptionRefused if this host is not given the key."""
     question = KeyQuestion()
     try:
-        answer = host.conductor.volume_key(context, host=host.name, volume_id=volume_id, public_key=question.public)
+        answer = ask(question.public)
     except (errors.NoSuchMethod, errors.Forbidden, errors.NotFound, errors.ServiceRefused) as refusal:
         raise errors.DecryptionRefused(
-            f"Volume {volume_id} is encrypted, and its host is not given the key: {refusal.message}",
-            details=refusal.details,
+            f"{what} is encrypted, and its host is not given the key: {refusal.message}", details=refusal.details
         ) from refusal
-    host.driver.check_volume_provider(answer.provider)
-    return Passphrase(answer.provider, question.open(answer.sealed))
+    return answer.provider, question.open(answer.sealed)

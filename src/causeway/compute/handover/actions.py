@@ -148,6 +148,7 @@ def make_guest(
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 spec = guest.spec_of(
                     host,
+                    context,
                     instance,
                     vifs,
                     volumes,
@@ -205,7 +206,7 @@ def restore_from_stashed_disks(
         if facts.power_state is None or not facts.has_disks:
             host.driver.restore_stashed_disks(instance.uuid)
         with guest.connected_volumes(host, context, block_devices) as volumes:
-            spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
+            spec = guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
             power_state = host.driver.spawn(
                 spec, vifs_plugged=plugging.before_start(host, watch, vifs if power_on else [])
             )

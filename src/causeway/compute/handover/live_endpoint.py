@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import msgspec
 
 from causeway import errors
-from causeway.compute.guests import guest, plugging, volume_keys
+from causeway.compute.guests import guest, plugging, tpm_keys, volume_keys
 from causeway.compute.handover import actions
 from causeway.compute.handover.port_devices import travelling
 from causeway.compute.host import Host
@@ -110,7 +110,7 @@ class LiveEndpoint:
         )
         with host.lock(instance.uuid):
             volumes = guest.volumes_of(block_devices)
-            spec = guest.spec_of(host, instance, instance.network_info, volumes, block_devices=block_devices)
+            spec = guest.spec_of(host, context, instance, instance.network_info, volumes, block_devices=block_devices)
             report = _Progress(host, context, token, instance)
             try:
                 self._begin(token, instance.uuid)
@@ -229,6 +229,7 @@ class LiveEndpoint:
             if not _is_shared(host, source):
                 _check_room(host, source)
             actions.check_volumes(host, context, block_devices)
+            tpm_keys.check(host, context, instance)
             claimed = claim_for_move(host.claims, instance, token.migration_uuid, host.name)
         return LiveCheck(claimed, host.driver.volume_connector())
 
@@ -256,7 +257,13 @@ class LiveEndpoint:
                 base = host.image_cache.fetch(context, image_id) if image_id is not None else None
                 root_disk = RootDisk(base=base, base_image_id=image_id, size_gb=instance.flavor.root_gb)
             spec = guest.spec_of(
-                host, instance, instance.network_info, volumes, block_devices=block_devices, root_disk=root_disk
+                host,
+                context,
+                instance,
+                instance.network_info,
+                volumes,
+                block_devices=block_devices,
+                root_disk=root_disk,
             )
             with plugging.before_arrival(host, watch, instance):
                 return host.driver.prepare_live_target(travelling(spec), source)

@@ -227,7 +227,9 @@ def _make(
         try:
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 spec = travelling(
-                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=not is_suspended)
+                    guest.spec_of(
+                        host, context, instance, vifs, volumes, block_devices=block_devices, power_on=not is_suspended
+                    )
                 )
                 if receive is not None:
                     receive(spec)

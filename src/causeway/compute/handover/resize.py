@@ -8,6 +8,7 @@ runs from copies.
 from __future__ import annotations
 
 from causeway import errors
+from causeway.compute.guests import tpm_keys
 from causeway.compute.handover import actions, disk_transfer
 from causeway.compute.handover.handed_over import HandedOver, discard_rounds, end_transfer
 from causeway.compute.host import Host
@@ -45,6 +46,7 @@ class ResizeEndpoint:
             if not same_host:
                 actions.require_nothing_of(host, instance.uuid)
                 actions.check_volumes(host, context, block_devices)
+                tpm_keys.check(host, context, instance)
             actions.require_reached(host, shared or {})
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 

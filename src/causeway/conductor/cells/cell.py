@@ -257,3 +257,6 @@ class CellEndpoint:
 
     def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
         return self._cloud.volume_key(context, host=host, volume_id=volume_id, public_key=public_key)
+
+    def tpm_key(self, context: RequestContext, *, host: str, key_id: str, public_key: str) -> VolumeKey:
+        return self._cloud.tpm_key(context, host=host, key_id=key_id, public_key=public_key)

@@ -74,6 +74,9 @@ class CloudRecords(Protocol):
     def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
         """Returns the key of an encrypted volume, sealed to ``public_key``."""
 
+    def tpm_key(self, context: RequestContext, *, host: str, key_id: str, public_key: str) -> VolumeKey:
+        """Returns the key of the state of a TPM, sealed to ``public_key``."""
+
 
 class CloudEndpoint:
     """`CloudRecords` of one cell on the API database; RPC on the cell's queue."""
@@ -168,6 +171,9 @@ class CloudEndpoint:
 
     def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:
         return volume_keys.answer(self._services, context, host, volume_id, public_key)
+
+    def tpm_key(self, context: RequestContext, *, host: str, key_id: str, public_key: str) -> VolumeKey:
+        return volume_keys.answer_for_tpm(self._services, context, host, key_id, public_key)
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:

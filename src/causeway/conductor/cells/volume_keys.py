@@ -7,9 +7,11 @@ the order, and a token may have expired: then it is read with our own account, w
 from __future__ import annotations
 
 from causeway import errors
+from causeway.clients.rights import OF_SERVER, SERVICE
 from causeway.context import RequestContext
-from causeway.model.volume_keys import VolumeKey
-from causeway.rpc.key_grants import open_grant
+from causeway.hardware.firmware import TpmSecurity
+from causeway.model.volume_keys import SWTPM, VolumeKey
+from causeway.rpc.key_grants import KeyGrant, open_grant
 from causeway.rpc.sealed_keys import seal_to
 from causeway.running.services import ConductorServices
 
@@ -19,8 +21,7 @@ def answer(
 ) -> VolumeKey:
     """Raises Forbidden, VolumeNotFound, KeyNotFound, ServiceRefused, ServiceFailed."""
     grant = open_grant(services.conf, context.key_grant, host, volume_id)
-    values = context.without_tokens() | {"auth_token": grant.token}
-    user: RequestContext = RequestContext.from_dict(values, overwrite=False)
+    user = _user_of(context, grant)
     encryption = services.volumes.encryption_of(user, volume_id)
     if encryption is None or encryption.key_id is None:
         raise errors.ServiceRefused(
@@ -30,3 +31,20 @@ def answer(
     key = services.keys.read_key(user, encryption.key_id)
     # As everywhere in OpenStack: the passphrase is the key in hexadecimal digits.
     return VolumeKey(encryption.provider, seal_to(public_key, key.hex()))
+
+
+def answer_for_tpm(
+    services: ConductorServices, context: RequestContext, host: str, key_id: str, public_key: str
+) -> VolumeKey:
+    """The same for the state of a server's TPM."""
+    grant = open_grant(services.conf, context.key_grant, host, key_id)
+    is_ours = grant.tpm_key is not None and grant.tpm_key[1] == TpmSecurity.DEPLOYMENT
+    user = _user_of(context, grant)
+    key = services.keys.read_key(user, key_id, called_as=SERVICE if is_ours else OF_SERVER)
+    return VolumeKey(SWTPM, seal_to(public_key, key.hex()))
+
+
+def _user_of(context: RequestContext, grant: KeyGrant) -> RequestContext:
+    values = context.without_tokens() | {"auth_token": grant.token}
+    found: RequestContext = RequestContext.from_dict(values, overwrite=False)
+    return found

@@ -75,7 +75,10 @@ def create(call: Call, **_: str) -> Json:
 
 
 def list_secrets(call: Call, **_: str) -> Json:
-    rows = call.session.scalars(select(Secret).where(Secret.project_id == call.project_id))
+    query = select(Secret).where(Secret.project_id == call.project_id)
+    if "name" in call.request.params:
+        query = query.where(Secret.name == call.request.params["name"])
+    rows = call.session.scalars(query)
     shown = [_shown(call, row) for row in rows]
     return {"secrets": shown, "total": len(shown)}
 

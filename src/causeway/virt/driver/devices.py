@@ -10,6 +10,7 @@ from typing import Any
 
 from causeway.errors import ClaimRefused, DecryptionRefused
 from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.volume_keys import Passphrase
 from causeway.virt.driver.support import unsupported
@@ -39,6 +40,13 @@ class DeviceMethods:
         Called whenever a guest is about to open the volume. Raises `GuestFailed`.
         """
         raise unsupported("decrypt volumes")
+
+    def hold_tpm_key(self, instance: Instance, passphrase: str) -> None:  # noqa: ARG002
+        """Keeps the passphrase of the state of a server's TPM, in memory, until its guest is destroyed.
+
+        Called whenever its guest is about to be made. Raises `GuestFailed`.
+        """
+        raise unsupported("encrypt the state of TPMs")
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:  # noqa: ARG002
         """Connects the volume to the host and gives it to the guest, whether it runs or not. No guest: it is only connected."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from causeway.errors import GuestFailed
 from causeway.hardware import firmware, guest_devices
 from causeway.hardware.port_devices import passed_through
+from causeway.model import tpm_secrets
 from causeway.model.instance import Instance
 from causeway.virt import kept_state, quiescing
 from causeway.virt.driver import ROOT_DISK, GuestSpec
@@ -84,6 +85,7 @@ class DefinedGuests(MovingGuests, ABC):
             processor=self._processor,
             uefi=self._uefi(instance, asked, machine),
             tpm=asked.tpm,
+            tpm_secret=tpm_secrets.key_of(instance.system_metadata),
             devices=wanted,
             config_drive=self._disks.config_drive(instance.uuid),
             disks=disks,

@@ -319,6 +319,7 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
         power.destroy_and_undefine(self._connection, uuid)
         self._serial_ports.release(uuid)
+        self._volumes.secrets.discard_tpm(uuid)
         for vif in vifs:
             self._ports.unplug(uuid, vif)
         for volume in volumes:

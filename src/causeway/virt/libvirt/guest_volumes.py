@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.errors import GuestFailed
+from causeway.model import tpm_secrets
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.volume_keys import Passphrase
@@ -47,6 +48,11 @@ class GuestVolumes(Driver, ABC):
 
     def hold_volume_key(self, volume: BlockDevice, key: Passphrase) -> None:
         self._volumes.secrets.hold(str(volume.volume_id), key)
+
+    def hold_tpm_key(self, instance: Instance, passphrase: str) -> None:
+        key_id = tpm_secrets.key_of(instance.system_metadata)
+        if key_id is not None:
+            self._volumes.secrets.hold_tpm(instance.uuid, key_id, passphrase)
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)

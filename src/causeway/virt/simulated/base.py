@@ -7,7 +7,10 @@ from abc import ABC
 from pathlib import Path
 
 from causeway.errors import GuestFailed
+from causeway.hardware.firmware import of_instance
+from causeway.model import tpm_secrets
 from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import activity
@@ -33,6 +36,8 @@ class SimulatedBase(Driver, ABC):
     double_starts: list[str]
     #: volume -> its passphrase, while the hypervisor has it
     volume_keys: dict[str, str]
+    #: server -> the passphrase of the state of its TPM
+    tpm_keys: dict[str, str]
     _hardware: SimulatedHardware
     _state_dir: Path
     _peers_dir: Path | None
@@ -49,11 +54,15 @@ class SimulatedBase(Driver, ABC):
             raise GuestFailed(f"Guest {uuid} does not run.", details=self.hostname)
         return guest
 
-    def _require_keys(self, volumes: list[BlockDevice]) -> None:
-        """Raises `GuestFailed` if a volume is encrypted, and the hypervisor was not given its key."""
+    def _require_keys(self, volumes: list[BlockDevice], instance: Instance | None = None) -> None:
+        """Raises `GuestFailed` if a volume, or the state of the server's TPM, is encrypted, and the hypervisor has no key."""
         for each in volumes:
             if is_encrypted(each.connection_info) and each.volume_id not in self.volume_keys:
                 raise GuestFailed(f"Volume {each.volume_id} is encrypted, and there is no key.", details=self.hostname)
+        if instance is None or of_instance(instance).tpm is None:
+            return
+        if tpm_secrets.key_of(instance.system_metadata) is not None and instance.uuid not in self.tpm_keys:
+            raise GuestFailed("The state of the TPM is encrypted, and there is no key.", details=self.hostname)
 
     def _refuse_leaving(self, guest: Guest | None) -> None:
         """Raises `GuestFailed` for a guest that another host may run by now."""

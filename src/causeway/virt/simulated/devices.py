@@ -8,6 +8,7 @@ from typing import Any
 
 from causeway.errors import ClaimRefused, DecryptionRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
 from causeway.model.volume_keys import Passphrase
@@ -44,6 +45,9 @@ class DevicesDriver(SimulatedBase, ABC):
     def hold_volume_key(self, volume: BlockDevice, key: Passphrase) -> None:
         self.check_volume_provider(key.provider)
         self.volume_keys[str(volume.volume_id)] = key.text
+
+    def hold_tpm_key(self, instance: Instance, passphrase: str) -> None:
+        self.tpm_keys[instance.uuid] = passphrase
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         self._require_keys([volume])

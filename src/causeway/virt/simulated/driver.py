@@ -64,6 +64,7 @@ class SimulatedDriver(
         self.live_network = live_network
         self.double_starts: list[str] = []
         self.volume_keys: dict[str, str] = {}
+        self.tpm_keys: dict[str, str] = {}
         self._hardware = hardware or SimulatedHardware()
         self._peers_dir = peers_dir
         self._state_dir = state_dir
@@ -118,6 +119,8 @@ class SimulatedDriver(
                 os_traits.COMPUTE_SECURITY_TPM_1_2,
                 os_traits.COMPUTE_SECURITY_TPM_2_0,
                 os_traits.COMPUTE_SECURITY_TPM_CRB,
+                os_traits.COMPUTE_SECURITY_TPM_SECRET_SECURITY_DEPLOYMENT,
+                os_traits.COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER,
                 os_traits.COMPUTE_SECURITY_TPM_TIS,
                 os_traits.COMPUTE_SECURITY_UEFI_SECURE_BOOT,
                 os_traits.COMPUTE_STORAGE_BUS_VIRTIO,

@@ -158,7 +158,7 @@ class LiveDriver(SimulatedBase, ABC):
                 self._disk_maker.local(folder / local.name, local)
             if spec.config_drive:
                 durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
-            self._require_keys(spec.volumes)
+            self._require_keys(spec.volumes, spec.instance)
             files.expect(define(spec, self.hostname, folder, PowerState.PAUSED, self.habits))
         return there
 

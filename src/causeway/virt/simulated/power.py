@@ -126,6 +126,7 @@ class PowerDriver(SimulatedBase, ABC):
         *,
         destroy_disks: bool,
     ) -> None:
+        self.tpm_keys.pop(uuid, None)
         for volume in volumes:
             self.volume_keys.pop(str(volume.volume_id), None)
         with self.files.locked(uuid):
@@ -157,7 +158,7 @@ class PowerDriver(SimulatedBase, ABC):
         """Makes the definition and the disks that are missing; boots the guest if ``spec.power_on``."""
         uuid = spec.instance.uuid
         power_state = PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN
-        self._require_keys(spec.volumes)
+        self._require_keys(spec.volumes, spec.instance)
         guest = define(spec, self.hostname, self.files.disks(uuid), power_state, self.habits)
         if guest.root_disk is not None:
             disk.load(Path(guest.root_disk))

@@ -72,7 +72,7 @@ class SavedMemoryDriver(SimulatedBase, ABC):
                 raise GuestFailed(f"Guest {uuid} runs already.", details=self.hostname)
             with self.files.restored_on_failure(uuid, before):
                 self._put_in_place(spec)
-                self._require_keys(spec.volumes)
+                self._require_keys(spec.volumes, spec.instance)
                 guest = define(spec, self.hostname, folder, PowerState.PAUSED, self.habits)
                 guest.refuse_devices_of_host()
                 try:

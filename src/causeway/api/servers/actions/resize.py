@@ -14,6 +14,7 @@ from causeway.api.quotas import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import flavors_and_images, hosts, loading, schemas
 from causeway.api.servers.loading import Home
+from causeway.hardware import firmware
 from causeway.model import server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.flavor import Flavor
@@ -165,6 +166,7 @@ def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
     if _ACCELERATORS in flavor.extra_specs or _ACCELERATORS in old.extra_specs:
         raise errors.FlavorNotUsable("Resize is not supported for instances with accelerators.")
     flavors_and_images.check_hardware(request, flavor, instance.image_meta)
+    firmware.check_resize(instance, flavor)
     quota.check_resize(request.services, instance, flavor, volume_backed=has_volume_root)
     if instance.image_meta is not None:
         try:

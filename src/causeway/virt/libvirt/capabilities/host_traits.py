@@ -73,6 +73,7 @@ def _look(hypervisor: Any, virt_type: str, capabilities: Capabilities) -> list[s
             and "emulator" in _values(each, "devices/tpm", "backendModel")
         ):
             versions = _values(each, "devices/tpm", "backendVersion") or {"1.2", "2.0"}
+            found |= _known("COMPUTE_SECURITY_TPM_SECRET_SECURITY", ("user", "deployment"))
             found |= _known("COMPUTE_SECURITY_TPM", {version.replace(".", "_") for version in versions})
             found |= _known(
                 "COMPUTE_SECURITY_TPM", {model.removeprefix("tpm-") for model in _values(each, "devices/tpm", "model")}

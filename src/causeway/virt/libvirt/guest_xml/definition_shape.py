@@ -122,6 +122,7 @@ _SHAPE: dict[str, tuple[str, Mapping[str, str]]] = {
     "/devices/channel/target": (_EMPTY, {"type": r"virtio", "name": r"org\.qemu\.guest_agent\.0"}),
     "/devices/tpm": (_EMPTY, {"model": _WORD}),
     "/devices/tpm/backend": (_EMPTY, {"type": r"emulator", "version": r"1\.2|2\.0", "persistent_state": r"yes"}),
+    "/devices/tpm/backend/encryption": (_EMPTY, {"secret": r"[0-9a-f-]{36}"}),
     "/devices/rng": (_EMPTY, {"model": r"virtio"}),
     "/devices/rng/rate": (_EMPTY, {"bytes": _NUMBER, "period": _NUMBER}),
     "/devices/rng/backend": (r"/dev/urandom", {"model": r"random"}),

@@ -91,6 +91,8 @@ class GuestHardware:
     # None: BIOS
     uefi: Uefi | None = None
     tpm: Tpm | None = None
+    # The uuid of libvirt's secret with the passphrase of the TPM's state, if it is encrypted.
+    tpm_secret: str | None = None
     devices: GuestDevices = field(default_factory=GuestDevices)
     config_drive: Path | None = None
     disks: list[GuestDisk] = field(default_factory=list)
@@ -163,7 +165,9 @@ def domain_xml(guest: GuestHardware) -> str:
     if guest.tpm is not None:
         # Its state stays when the definition is deleted: it belongs to the disks.
         tpm = ET.SubElement(devices, "tpm", model=guest.tpm.model)
-        ET.SubElement(tpm, "backend", type="emulator", version=guest.tpm.version, persistent_state="yes")
+        backend = ET.SubElement(tpm, "backend", type="emulator", version=guest.tpm.version, persistent_state="yes")
+        if guest.tpm_secret is not None:
+            ET.SubElement(backend, "encryption", secret=guest.tpm_secret)
     guest_device_xml.add_others(devices, guest.devices)
     ET.SubElement(devices, "memballoon", model="virtio")
     return ET.tostring(domain, encoding="unicode")

@@ -54,12 +54,26 @@ class VolumeSecrets:
 
         self._connection.call(f"take the key of volume {volume_id}", define, again=True)
 
+    def hold_tpm(self, uuid: str, key_id: str, passphrase: str) -> None:
+        """The same for the state of a server's TPM: the secret has the id of the key."""
+
+        def define(hypervisor: Any) -> None:
+            hypervisor.secretDefineXML(_xml_of_tpm(uuid, key_id)).setValue(passphrase.encode())
+
+        self._connection.call(f"take the key of the TPM of guest {uuid}", define, again=True)
+
     def discard(self, volume_id: str) -> None:
         """Never fails: a secret that stays is in libvirtd's memory only, and is overwritten."""
+        self._discard(libvirt.VIR_SECRET_USAGE_TYPE_VOLUME, _usage(volume_id))
 
+    def discard_tpm(self, uuid: str) -> None:
+        """The same for the TPM of a guest."""
+        self._discard(libvirt.VIR_SECRET_USAGE_TYPE_VTPM, _usage_of_tpm(uuid))
+
+    def _discard(self, kind: int, usage: str) -> None:
         def delete(hypervisor: Any) -> None:
             try:
-                secret = hypervisor.secretLookupByUsage(libvirt.VIR_SECRET_USAGE_TYPE_VOLUME, _usage(volume_id))
+                secret = hypervisor.secretLookupByUsage(kind, usage)
             except libvirt.libvirtError as error:
                 if error.get_error_code() != libvirt.VIR_ERR_NO_SECRET:
                     raise
@@ -67,9 +81,9 @@ class VolumeSecrets:
                 secret.undefine()
 
         try:
-            self._connection.call(f"discard the key of volume {volume_id}", delete, again=True)
+            self._connection.call(f"discard the secret {usage}", delete, again=True)
         except GuestFailed as failure:
-            LOG.warning("libvirt keeps the key of volume %s: %s %s", volume_id, failure.message, failure.details)
+            LOG.warning("libvirt keeps the secret %s: %s %s", usage, failure.message, failure.details)
 
 
 def _xml(volume_id: str) -> str:
@@ -78,6 +92,18 @@ def _xml(volume_id: str) -> str:
     usage = ET.SubElement(secret, "usage", type="volume")
     ET.SubElement(usage, "volume").text = _usage(volume_id)
     return ET.tostring(secret, encoding="unicode")
+
+
+def _xml_of_tpm(uuid: str, key_id: str) -> str:
+    secret = ET.Element("secret", ephemeral="yes", private="yes")
+    ET.SubElement(secret, "uuid").text = key_id
+    usage = ET.SubElement(secret, "usage", type="vtpm")
+    ET.SubElement(usage, "name").text = _usage_of_tpm(uuid)
+    return ET.tostring(secret, encoding="unicode")
+
+
+def _usage_of_tpm(uuid: str) -> str:
+    return f"causeway tpm {uuid}"
 
 
 def _usage(volume_id: str) -> str:
