@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import socket
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from causeway import errors
 from causeway.clients.keys import KeyClient
+from causeway.clients.rights import ONLY_USER, SERVICE, CalledAs
 from causeway.clients.session import ServiceSessions, calls
 from causeway.conf import new_config
 from causeway.context import RequestContext
@@ -78,6 +80,24 @@ def test_an_access_list_lets_our_account_read_one_key(
     users = around.ask(around.log_in("admin"), "GET", "/identity/v3/users?name=causeway")["users"]
     around.ask(demo, "PUT", f"/key-manager/v1/secrets/{key_id}/acl", {"read": {"users": [users[0]["id"]]}})
     assert keys.read_key(nobody, key_id) == KEY
+
+
+@pytest.mark.usefixtures("only_users")
+@pytest.mark.parametrize("called_as", [ONLY_USER, SERVICE], ids=["the user's", "ours"])
+def test_a_key_is_made_once_for_its_owner_and_deleted_once(
+    keys: KeyClient, demo: RequestContext, other: RequestContext, called_as: CalledAs
+) -> None:
+    name = f"of server {uuid.uuid4()}"
+    made = keys.make_key(demo, name, called_as=called_as)
+    assert keys.make_key(demo, name, called_as=called_as) == made
+    assert len(keys.read_key(demo, made, called_as=called_as)) == 32
+    if called_as is ONLY_USER:
+        with pytest.raises(errors.Forbidden):
+            keys.read_key(other, made)
+    for _ in range(2):
+        keys.delete_key(demo, made, called_as=called_as)
+    with pytest.raises(errors.KeyNotFound):
+        keys.read_key(demo, made, called_as=called_as)
 
 
 def test_a_key_that_is_gone_is_called_so(keys: KeyClient, demo: RequestContext) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from causeway import errors
 from causeway.clients.keys import KeyClient
+from causeway.clients.rights import OF_SERVER, ONLY_USER
 from causeway.clients.session import ServiceSessions
 from causeway.conf import new_config
 from causeway.context import RequestContext
@@ -140,6 +141,18 @@ def test_an_access_list_of_its_owner_lets_our_account_read_one_key(
     finally:
         with services.connection("demo", "demo") as cloud:
             cloud.session.delete(f"{barbican.url}/v1/secrets/{key_id}/acl")
+
+
+@pytest.mark.usefixtures("barbican")
+def test_a_key_of_a_tpm_is_made_once_by_the_user_and_deleted_with_the_server(services: RealServices) -> None:
+    keys, owner = client(services, "reads-none"), user(services, "demo")
+    made = keys.make_key(owner, "of a TPM", called_as=ONLY_USER)
+    assert keys.make_key(owner, "of a TPM", called_as=ONLY_USER) == made
+    assert len(keys.read_key(owner, made)) == 32
+    for _ in range(2):
+        keys.delete_key(owner, made, called_as=OF_SERVER)
+    with pytest.raises(errors.KeyNotFound):
+        keys.read_key(owner, made)
 
 
 @pytest.mark.usefixtures("barbican")
