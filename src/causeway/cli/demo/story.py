@@ -147,10 +147,10 @@ class Story(EmptyingChapter):
                 f"gen={gen}, {flavor['VCPUs']} vCPU, {flavor['RAM']} MB, {flavor['Disk']} GB",
             )
         run("keypair", "create", "--private-key", str(self._cloud.state.path / KEY), KEY)
-        self._providers = {
-            one["name"]: one["uuid"] for one in self._client.json("resource", "provider", "list", cloud=ADMIN)
-        }
         hosts = {host for aggregate in aggregates.values() for host in aggregate["Hosts"]}
+        listed = self._client.json("resource", "provider", "list", cloud=ADMIN)
+        # Others are of storage that hosts share.
+        self._providers = {one["name"]: one["uuid"] for one in listed if one["name"] in hosts}
         check("Placement knows all hosts", hosts <= set(self._providers), ", ".join(sorted(hosts)))
 
     def _boot(self, server: Traveller, flavor: str = "gen1.small", cell: str | None = "cell1") -> None:
