@@ -53,18 +53,25 @@ def see(site: Site) -> World:
     everybody = {"all_tenants": "1"}
     servers = compute.get("/servers/detail", params=everybody).json()["servers"]
     waiting = compute.get("/os-migrations", params={"status": "finished"}).json()["migrations"]
+    images = _by_id(image.get("/images", params={"limit": 1000}).json()["images"])
     return World(
         servers=_by_id(servers),
         ports=_by_id(network.get("/ports").json()["ports"]),
         volumes=_by_id(storage.get("/volumes/detail", params=everybody).json()["volumes"]),
         attachments=_by_id(storage.get("/attachments/detail", params=everybody).json()["attachments"]),
         snapshots=_by_id(storage.get("/snapshots/detail", params=everybody).json()["snapshots"]),
-        images=_by_id(image.get("/images", params={"limit": 1000}).json()["images"]),
+        images=images,
         allocations=_allocations(site),
-        on_hosts=set(_on_hosts(site)),
+        on_hosts=set(_on_hosts(site)) | _data_without_image(site, images),
         waiting={each["instance_uuid"]: each for each in waiting},
         twice=sorted(each for each, count in Counter(server["id"] for server in servers).items() if count > 1),
     )
+
+
+def _data_without_image(site: Site, images: dict[str, Json]) -> set[str]:
+    """What hosts have made where the image service keeps its images, and it does not know."""
+    kept = (site.state.devcloud / "images").glob("*-*-*-*-*") if site.stores else ()
+    return {f"data of image {path.name}, which has no record" for path in kept if path.name not in images}
 
 
 def named_snapshots(image: Json) -> list[str]:
@@ -82,7 +89,9 @@ def _allocations(site: Site) -> dict[str, dict[str, int]]:
     for provider in placement.get("/resource_providers").json()["resource_providers"]:
         held = placement.get(f"/resource_providers/{provider['uuid']}/allocations").json()["allocations"]
         for consumer, what in held.items():
-            found.setdefault(consumer, {})[provider["name"]] = what["resources"].get("VCPU", 0)
+            # Whoever has CPUs of a host may have disk of a provider that hosts share, too.
+            if "VCPU" in what["resources"]:
+                found.setdefault(consumer, {})[provider["name"]] = what["resources"]["VCPU"]
     return found
 
 

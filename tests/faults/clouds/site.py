@@ -127,6 +127,11 @@ class Site:
         self.start()
         self.connect()
         self.make_flavors()
+        for store in set(self.stores.values()):
+            # The image service keeps its images there, too.
+            kept = self.state.path / "stores" / store / "images"
+            if not kept.is_symlink():
+                kept.symlink_to(self.state.devcloud / "images")
         self.image_id: str = self.member.image.find_image("demo").id
         self.network_id: str = self.member.network.find_network("demo-net").id
         self.api = Database(self.api_url, "the API")
