@@ -39,6 +39,7 @@
         ├── NoValidHost               500  no_valid_host
         │   └── HostsSilent           500  hosts_silent           (all hosts of a cell fell silent together)
         ├── ClaimRefused              500  claim_refused          (an alternate host may take the server)
+        │   └── DecryptionRefused     400  decryption_refused     (a host can't decrypt a volume, or gets no key)
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
         ├── Interrupted               500  interrupted            (the process that worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)

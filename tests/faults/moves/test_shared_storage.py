@@ -1,7 +1,4 @@
-"""Parts of the matrix of faults on hosts of one store, and of one store in each cell.
-
-``make faults FAULTS=--shared-storage`` and ``FAULTS=--storage-per-cell`` run all of it.
-"""
+"""A part of the matrix of faults on hosts of one store. ``make faults FAULTS=--shared-storage`` runs all of it."""
 
 from __future__ import annotations
 
@@ -22,11 +19,4 @@ STEPS = [
 def test_a_step_that_fails_once_costs_nothing_in_shared_storage(shared_site: LocalSite, flow: Flow) -> None:
     points = sample({flow: points_of(shared_site, flow)}, 4, SEED)
     bad = [case for case in run(shared_site, "error", points, lambda _case: None) if case.outcome != "recovered"]
-    assert not bad, "\n".join(map(str, bad))
-
-
-@pytest.mark.parametrize("flow", [flow for flow in STEPS if flow.reach == "cross"], ids=lambda flow: flow.name)
-def test_a_step_that_fails_once_costs_nothing_between_two_stores(apart_site: LocalSite, flow: Flow) -> None:
-    points = sample({flow: points_of(apart_site, flow)}, 4, SEED)
-    bad = [case for case in run(apart_site, "error", points, lambda _case: None) if case.outcome != "recovered"]
     assert not bad, "\n".join(map(str, bad))

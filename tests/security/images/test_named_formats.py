@@ -63,7 +63,8 @@ def test_every_command_outside_of_that_one_file_names_a_format() -> None:
     assert {path for path, _words in found} == {*CALLERS, "virt/libvirt/storage/nbd_server.py"} - {
         "virt/libvirt/storage/qemu_img.py"
     }
-    assert [(path, words) for path, words in found if "-f" not in words] == []
+    # A word that is no constant names the driver of these.
+    assert [(path, words) for path, words in found if not {"-f", "--image-opts"} & set(words)] == []
     # What hosts run on images of users has limits.
     assert [path for path, words in found if "prlimit" in words] == ["virt/libvirt/storage/nbd_server.py"]
 
@@ -90,6 +91,11 @@ CALLS: dict[str, list[Callable[[Path], object]]] = {
         partial(qemu_img.copy, target=Path("/copy"), without=None, timeout=9),
         copied_without_layer,
     ],
+    "to_raw": [partial(qemu_img.to_raw, IMAGE_BELOW, timeout=9)],
+    "overwrite": [partial(qemu_img.overwrite, target=Path("/dev/null"), timeout=9)],
+    "make_snapshot": [partial(qemu_img.make_snapshot, label="label")],
+    "roll_back": [partial(qemu_img.roll_back, label="label")],
+    "delete_snapshot": [partial(qemu_img.delete_snapshot, label="label", timeout=9)],
     "from_raw": [partial(qemu_img.from_raw, target=Path("/copy"))],
     "to_network": [partial(qemu_img.to_network, disk_format="qcow2", url="rbd:pool/image", timeout=9)],
     "from_network": [lambda path: qemu_img.from_network("rbd:pool/image", path, 1, 9)],
@@ -144,7 +150,10 @@ def test_every_call_names_each_format_and_is_limited(
     assert seen
     for words in seen:
         at = words.index("qemu-img")
-        assert words[at + 2 :].count("-f") == 1 and words[words.index("-f") + 1] in ("raw", "qcow2", "rbd")
+        if words[at + 1] == "snapshot":
+            assert words[-1] == f"driver=qcow2,file.driver=file,file.filename={path}" and words[-2] == "--image-opts"
+        else:
+            assert words[at + 2 :].count("-f") == 1 and words[words.index("-f") + 1] in ("raw", "qcow2", "rbd")
         limits = words[words.index("prlimit") + 1 : at]
         assert {limit.partition("=")[0] for limit in limits} == {"--as", "--cpu", "--fsize", "--core"}
         assert all(int(limit.partition("=")[2]) >= 0 for limit in limits)
@@ -152,7 +161,8 @@ def test_every_call_names_each_format_and_is_limited(
             if option in words and words[words.index(option) + 1]:
                 assert words[words.index("-F") + 1] in ("raw", "qcow2")
         if words[at + 1] == "convert":
-            assert words[words.index("-O") + 1] == ("raw" if words[-1].startswith("rbd:") else "qcow2")
+            is_raw = words[-1].startswith("rbd:") or name == "to_raw"
+            assert words[words.index("-O") + 1] == ("raw" if is_raw else "qcow2")
         if words[at + 1] == "create" and "-b" in words:
             assert "-u" in words, "the image is not opened"
         assert "--backing-chain" not in words, "it opens what headers name"

@@ -72,6 +72,7 @@ READING = {
 WITHOUT_JOURNAL = {
     "discard_temporary_files",
     "extend_volume",
+    "hold_tpm_key",
     "hold_volume_key",
     "limit_live_migration",
     "pause",

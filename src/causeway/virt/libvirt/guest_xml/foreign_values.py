@@ -138,7 +138,9 @@ def controller(found: ET.Element) -> ET.Element:
     if kind not in _CONTROLLERS:
         raise refused("a controller", kind)
     ports = {"ports": _SMALL, "vectors": _SMALL} if kind in ("virtio-serial", "usb") else {}
-    schema = {"type": kind, "index": _SMALL, "model": _CONTROLLERS[kind]} | ports
+    # Some kinds have no models: then an empty one is none either.
+    models = {"model": _CONTROLLERS[kind]} if _CONTROLLERS[kind] else {}
+    schema = {"type": kind, "index": _SMALL} | models | ports
     made = ET.Element("controller", attributes(found, schema))
     model = part(found, "model", {"name": _PCI_MODELS}) if kind == "pci" else None
     target = part(

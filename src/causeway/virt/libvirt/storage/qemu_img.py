@@ -120,17 +120,17 @@ def overwrite(path: Path, target: Path, timeout: float) -> None:
 
 def make_snapshot(path: Path, label: str) -> None:
     """Keeps the content and the size of a qcow2 disk inside of its file."""
-    _run(_as_is(path), "snapshot", "-q", "-c", label, path)
+    _snapshot(path, "-c", label)
 
 
 def roll_back(path: Path, label: str) -> None:
     """Gives a qcow2 disk the content and the size that it had. The snapshot stays."""
-    _run(_as_is(path), "snapshot", "-q", "-a", label, path)
+    _snapshot(path, "-a", label)
 
 
 def delete_snapshot(path: Path, label: str, timeout: float) -> None:
     """Deletes what a qcow2 file keeps of its disk. ``timeout``: seconds."""
-    _run(_as_is(path), "snapshot", "-q", "-d", label, path, timeout=timeout)
+    _snapshot(path, "-d", label, timeout)
 
 
 def to_network(path: Path, disk_format: str, url: str, timeout: float, *, is_blank: bool = True) -> None:
@@ -249,6 +249,12 @@ def size_in_ceph(source: RbdSource, key: str | None, timeout: float) -> int:
 
 def remove_bitmap(path: Path, name: str) -> None:
     _run(_as_is(path), "bitmap", "--remove", "-f", QCOW2, path, name)
+
+
+def _snapshot(path: Path, act: str, label: str, timeout: float = _TIMEOUT) -> None:
+    # This command has no other way to name the format.
+    options = f"driver={QCOW2},file.driver=file,file.filename={str(path).replace(',', ',,')}"
+    _run(_as_is(path), "snapshot", "-q", act, label, "--image-opts", options, timeout=timeout)
 
 
 def _backing(below: Layer | BaseImage | None) -> tuple[str | Path, ...]:
