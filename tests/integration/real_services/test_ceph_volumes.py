@@ -119,7 +119,7 @@ def raw_image(cloud: GuestCloud, folder: Path) -> Any:
         timeout=120,
     )
     return cloud.member.image.create_image(
-        name="raw", disk_format="raw", container_format="bare", filename=str(raw), wait=True
+        name="raw", disk_format="raw", container_format="bare", filename=str(raw), wait=True, allow_duplicates=True
     )
 
 
