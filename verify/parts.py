@@ -232,6 +232,7 @@ PARTS: tuple[Part, ...] = (
         "real guests on a real Ceph: their volumes and their disks, which QEMU opens by itself; a pool as a store of disks",
         65,
         "test_ceph_volumes.py",
+        "test_ceph_encrypted.py",
         "test_ceph_store.py",
         "test_ceph_base_images.py",
         "test_ceph_fences.py",
