@@ -45,6 +45,11 @@ class BlockDevice:
         return self.destination_type == "volume"
 
     @property
+    def is_encrypted(self) -> bool:
+        """Whether block storage says so. Asked of a connected volume."""
+        return bool(((self.connection_info or {}).get("data") or {}).get("encrypted"))
+
+    @property
     def is_blank_local(self) -> bool:
         """An ephemeral disk or swap."""
         return self.source_type == "blank" and self.destination_type == "local"

@@ -20,6 +20,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import os_traits
+
 from causeway.clients.placement import CandidatesRequest, PlacementClient, ProviderSummary, RequestGroup
 from causeway.clients.placement.types import Resources
 from causeway.scheduler.background import Background
@@ -32,8 +34,6 @@ from causeway.scheduler.select import Ranker, verdict_on
 
 # Every server needs some of it, so a host that has none left is no candidate.
 ANCHOR = "VCPU"
-# A provider with this trait shares its resources with the hosts of its aggregates.
-SHARES = "MISC_SHARES_VIA_AGGREGATE"
 # How many hosts' verdicts are kept with a choice.
 BEST = 10
 
@@ -220,7 +220,9 @@ class Fleet:
     def _refresh(self, known: KnownHosts, *, with_offers: bool) -> View:
         if with_offers:
             began = time.monotonic()
-            offers, is_shared = self._ask_placement(), bool(self._placement.list_providers(required=SHARES))
+            offers = self._ask_placement()
+            # These share their resources with the hosts of their aggregates.
+            is_shared = bool(self._placement.list_providers(required=os_traits.MISC_SHARES_VIA_AGGREGATE))
             with self._lock:
                 self._is_shared = is_shared
                 self._offers, self._offered_at, self._not_offered_nodes = offers, began, {}

@@ -172,7 +172,7 @@ def test_a_disk_from_a_host_without_the_folder_is_put_into_it(site: Site) -> Non
     qemu_img.create(came, MIB)
     subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 57 512K 512", came], check=True, capture_output=True)
     for _ in range(2):
-        site.a.create_root(SERVER, root(site, snapshot=came) if came.exists() else root(site))
+        site.a.create_root(SERVER, root(site, snapshot=came))
         assert read(site.a) == (b"of the image", "9") and sizes(site.a) == {"disk": GIB}
         assert site.a.root(SERVER).is_symlink() and qemu_img.layer_below(site.a.root(SERVER)) is None
 

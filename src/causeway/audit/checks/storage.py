@@ -72,37 +72,38 @@ def owners(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 def arriving(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Copies that no move completes any more. Nobody has written an owner there."""
-    for name, storage in snapshot.storages.items():
-        for uuid, disks in storage.by_server().items():
-            if not _is_settled(snapshot, uuid) or _has_file(snapshot, f"copies.part-of-{uuid}"):
-                continue
-            for disk in (each for each in disks if ARRIVING in each.name):
-                yield Disagreement(
-                    "storage.arriving",
-                    Severity.WARNING,
-                    f"disk {disk.name}",
-                    uuid,
-                    f"{name} has disk {disk.name}, a copy for a move of the server that has ended.",
-                    Fix("remove_from_storage", {"host": storage.asked, "name": disk.name}),
-                )
+    for name, uuid, disk in _at_rest(snapshot, "copies"):
+        if ARRIVING in disk.name:
+            yield Disagreement(
+                "storage.arriving",
+                Severity.WARNING,
+                f"disk {disk.name}",
+                uuid,
+                f"{name} has disk {disk.name}, a copy for a move of the server that has ended.",
+                Fix("remove_from_storage", {"host": snapshot.storages[name].asked, "name": disk.name}),
+            )
 
 
 def rounds(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Snapshots from which nobody copies any more."""
+    for name, uuid, disk in _at_rest(snapshot, "rounds"):
+        for label in (each for each in disk.snapshots if each.startswith(ROUND)):
+            yield Disagreement(
+                "storage.round",
+                Severity.WARNING,
+                f"snapshot {disk.name}@{label}",
+                uuid,
+                f"{name} keeps what disk {disk.name} was when it was copied, and no move of the server copies it.",
+                left=f"The next move of the server deletes the snapshot, and so does its deletion. {_BY_HAND}",
+            )
+
+
+def _at_rest(snapshot: Snapshot, kind: str) -> Iterator[tuple[str, str, StoredDisk]]:
+    """(storage, server, disk) of servers at home on which nothing works, and of which no host has files of this kind."""
     for name, storage in snapshot.storages.items():
         for uuid, disks in storage.by_server().items():
-            if not _is_settled(snapshot, uuid) or _has_file(snapshot, f"rounds.part-of-{uuid}"):
-                continue
-            for disk in disks:
-                for label in (each for each in disk.snapshots if each.startswith(ROUND)):
-                    yield Disagreement(
-                        "storage.round",
-                        Severity.WARNING,
-                        f"snapshot {disk.name}@{label}",
-                        uuid,
-                        f"{name} keeps what disk {disk.name} was when it was copied, and no move of the server copies it.",
-                        left=f"The next move of the server deletes the snapshot, and so does its deletion. {_BY_HAND}",
-                    )
+            if _is_settled(snapshot, uuid) and not _has_file(snapshot, f"{kind}.part-of-{uuid}"):
+                yield from ((name, uuid, disk) for disk in disks)
 
 
 def _is_settled(snapshot: Snapshot, uuid: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import os_traits
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from causeway import errors
@@ -165,7 +166,7 @@ class ProviderCalls:
         aggregates = self.get_aggregates(uuid)
         if not aggregates:
             return []
-        query = [("member_of", "in:" + ",".join(sorted(aggregates))), ("required", "MISC_SHARES_VIA_AGGREGATE")]
+        query = [("member_of", "in:" + ",".join(sorted(aggregates))), ("required", os_traits.MISC_SHARES_VIA_AGGREGATE)]
         with translated("to list sharing providers"):
             answer = self._http.call("GET", "/resource_providers", query=query)
         sharing = [wire["uuid"] for wire in answer["resource_providers"] if wire["uuid"] != uuid]

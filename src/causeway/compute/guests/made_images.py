@@ -44,7 +44,7 @@ def make(
     The guest continues to run unless ``power_off``. Returns the image's size in bytes; None: it has to be uploaded. It may be
     there from an earlier attempt.
     """
-    if host.driver.storage() is None:
+    if not host.driver.stores_images():
         return None
     note = _notes(host) / checked(image_id)
     present = host.images.show_of_server(context, image_id)

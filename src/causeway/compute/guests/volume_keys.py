@@ -16,14 +16,9 @@ from causeway.model.volume_keys import Passphrase, VolumeKey
 from causeway.rpc.sealed_keys import KeyQuestion
 
 
-def is_encrypted(device: BlockDevice) -> bool:
-    """Whether the volume service says so. Asked of a connected volume."""
-    return bool(((device.connection_info or {}).get("data") or {}).get("encrypted"))
-
-
 def check(host: Host, context: RequestContext, device: BlockDevice) -> None:
     """Raises DecryptionRefused if this host could not decrypt the volume, or would not be given its key."""
-    if is_encrypted(device):
+    if device.is_encrypted:
         _passphrase(host, context, device)
 
 
@@ -32,7 +27,7 @@ def hold(host: Host, context: RequestContext, device: BlockDevice) -> None:
 
     Raises DecryptionRefused like `check`.
     """
-    if is_encrypted(device):
+    if device.is_encrypted:
         host.driver.hold_volume_key(device, _passphrase(host, context, device))
 
 

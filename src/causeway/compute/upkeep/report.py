@@ -189,8 +189,11 @@ class Reporter:
     def _report_pool(self) -> None:
         """Reports the storage that this host shares with others; after the first time, if its size has changed."""
         conf, driver = self._host.conf, self._host.driver
-        ratio = conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio
-        self._pool.report(driver.storage(), Inventory(driver.host_facts().local_gb, allocation_ratio=ratio))
+        storage, disk = driver.storage(), None
+        if storage is not None:
+            ratio = conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio
+            disk = Inventory(driver.host_facts().local_gb, allocation_ratio=ratio)
+        self._pool.report(storage, disk)
 
     def _disk_inventory(self, local_gb: int) -> dict[str, Inventory]:
         """The inventory of the disk; empty if a sharing provider reports the disk: it would be counted twice."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from uuid import UUID, uuid5
 
 import os_resource_classes
+import os_traits
 
 from causeway.clients.placement import PlacementClient
 from causeway.clients.placement.types import Inventory
 
 _OF_STORAGE = UUID("7a0f7c5e-7f0e-4d57-9b0c-52f3a1f2d6c4")
-_SHARES = "MISC_SHARES_VIA_AGGREGATE"
 _NAME = "storage "
 
 
@@ -26,18 +26,18 @@ class SharedPool:
         self._node = node
         self._reported: tuple[str | None, Inventory | None] | None = None
 
-    def report(self, storage: str | None, disk: Inventory) -> None:
-        """Reports the disk of the host's storage, if that has changed. ``storage``: None if the host shares none."""
-        wanted = (storage, disk if storage is not None else None)
+    def report(self, storage: str | None, disk: Inventory | None) -> None:
+        """Reports the disk of the host's storage, if that has changed. None: the host shares none."""
+        wanted = (storage, disk)
         if wanted == self._reported:
             return
         pool = None if storage is None else str(uuid5(_OF_STORAGE, storage))
         self._leave_others(pool)
-        if pool is not None and not self._is_in_another(pool):
+        if pool is not None and disk is not None and not self._is_in_another(pool):
             placement = self._placement
             placement.ensure_provider(pool, f"{_NAME}{storage}")
             placement.set_inventory(pool, {os_resource_classes.DISK_GB: disk})
-            placement.change_traits(pool, add={_SHARES}, remove=set())
+            placement.change_traits(pool, add={os_traits.MISC_SHARES_VIA_AGGREGATE}, remove=set())
             for provider in (pool, self._node):
                 placement.add_aggregate(provider, pool)
         self._reported = wanted

@@ -21,7 +21,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xm
 from causeway.virt.libvirt.storage import volume_files
 from causeway.virt.libvirt.storage.block_copies import BlockCopies, Sizes
 from causeway.virt.libvirt.storage.volume_secrets import check_provider
-from causeway.virt.libvirt.storage.volumes import Volumes, is_encrypted
+from causeway.virt.libvirt.storage.volumes import Volumes
 from causeway.virt.undo import undone_on_failure
 
 LOG = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class GuestVolumes(Driver, ABC):
         self._volumes.disconnect(uuid, volume)
 
     def extend_volume(self, uuid: str, volume: BlockDevice, size: int) -> None:
-        if is_encrypted(volume):
+        if volume.is_encrypted:
             raise GuestFailed(
                 f"Volume {volume.volume_id} is encrypted: a running guest does not see that it is larger before it starts again."
             )
@@ -88,7 +88,7 @@ class GuestVolumes(Driver, ABC):
     # swaps
 
     def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:
-        if is_encrypted(old) or is_encrypted(new):
+        if old.is_encrypted or new.is_encrypted:
             # As in Nova. What is in them is smaller than they are, so that they may not fit one another.
             raise GuestFailed("Encrypted volumes can't be swapped while a guest uses them: detach the volume first.")
         with undone_on_failure() as undo:
@@ -109,7 +109,7 @@ class GuestVolumes(Driver, ABC):
 
     def snapshot_volume(self, instance: Instance, volume: BlockDevice, new_file: str) -> bool:
         uuid, serial = instance.uuid, str(volume.volume_id)
-        if is_encrypted(volume):
+        if volume.is_encrypted:
             LOG.warning("Volume %s is encrypted: no snapshot of it is made while its guest runs", serial)
             return False
         try:

@@ -83,7 +83,7 @@ class MovingGuests(Driver, ABC):
 
     def check_live_target(self, source: LiveSource) -> None:
         self._check_target(source)
-        if self._disks.storage() is not None:
+        if self._disks.copies_itself:
             live_source.check_copies(source, self.reaches_disks)
         if self._live.settings.reachable_here:
             live_source.check_reachable(self._live.settings.control_uri())

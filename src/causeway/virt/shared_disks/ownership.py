@@ -98,14 +98,7 @@ class SharedDisks:
         A disk of this guest that exists stays. A disk that has its name is complete and has an owner.
         """
         stored_name = name_of(folder, name)
-        stored = self.store.find(stored_name)
-        held = self.held(folder).get(name)
-        if stored is not None:
-            if held is None or not self._owns(stored, held):
-                raise GuestFailed(
-                    f"Disk {stored_name} exists already, and is not this guest's.",
-                    details=f"its owner: {stored.owner}; host {self.host}; run `causeway audit` to see what it is",
-                )
+        if self._is_there(folder, name):
             return stored_name
         partial = f"{stored_name}.partial"
         self.store.remove(partial)
@@ -126,13 +119,7 @@ class SharedDisks:
     def adopt(self, folder: Path, name: str, arriving: str) -> str:
         """Makes a disk that has arrived in the store this guest's. Adopted already: nothing happens. Returns its name there."""
         stored_name = name_of(folder, name)
-        stored, held = self.store.find(stored_name), self.held(folder).get(name)
-        if stored is not None:
-            if held is None or not self._owns(stored, held):
-                raise GuestFailed(
-                    f"Disk {stored_name} exists already, and is not this guest's.",
-                    details=f"its owner: {stored.owner}; host {self.host}; run `causeway audit` to see what it is",
-                )
+        if self._is_there(folder, name):
             return stored_name
         self._record(folder, name, Held(stored_name, 1))
         self.store.set_owner(arriving, str(Owner(self.host, 1)))
@@ -332,6 +319,18 @@ class SharedDisks:
         # Recorded first: an owner's disk that no folder names would never be deleted.
         self._record(folder, name, held)
         self.store.set_owner(held.name, str(Owner(self.host, held.epoch, str(former) if former is not None else None)))
+
+    def _is_there(self, folder: Path, name: str) -> bool:
+        """Whether this guest has the disk. Raises `GuestFailed` if another one has a disk of its name."""
+        stored, held = self.store.find(name_of(folder, name)), self.held(folder).get(name)
+        if stored is None:
+            return False
+        if held is None or not self._owns(stored, held):
+            raise GuestFailed(
+                f"Disk {stored.name} exists already, and is not this guest's.",
+                details=f"its owner: {stored.owner}; host {self.host}; run `causeway audit` to see what it is",
+            )
+        return True
 
     def _owns(self, stored: StoredDisk, held: Held) -> bool:
         return owner_of(stored) == Owner(self.host, held.epoch)

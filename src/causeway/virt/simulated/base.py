@@ -20,7 +20,6 @@ from causeway.virt.simulated.hardware import SimulatedHardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
 from causeway.virt.simulated.link import Link
 from causeway.virt.simulated.shared_store import DiskMaker
-from causeway.virt.simulated.volume import is_encrypted
 
 LOG = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ class SimulatedBase(Driver, ABC):
     def _require_keys(self, volumes: list[BlockDevice], instance: Instance | None = None) -> None:
         """Raises `GuestFailed` if a volume, or the state of the server's TPM, is encrypted, and the hypervisor has no key."""
         for each in volumes:
-            if is_encrypted(each.connection_info) and each.volume_id not in self.volume_keys:
+            if each.is_encrypted and each.volume_id not in self.volume_keys:
                 raise GuestFailed(f"Volume {each.volume_id} is encrypted, and there is no key.", details=self.hostname)
         if instance is None or of_instance(instance).tpm is None:
             return

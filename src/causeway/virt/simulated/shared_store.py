@@ -84,7 +84,7 @@ class DiskMaker:
             if kept is None:
                 raise GuestFailed("An image is not in the storage of the host.", details=image.location)
             wanted = replace(wanted, base=BaseImage(kept, RAW, image.virtual_size))
-        if wanted.is_copy and self._adopted(path, wanted, lambda file, made: disk.create(file, made)):
+        if wanted.is_copy and self._adopted(path, wanted, disk.create):
             return
         if wanted.shared is None:
             self._make(path, lambda file: disk.create(file, wanted))
@@ -126,7 +126,7 @@ class DiskMaker:
         """Makes an ephemeral disk or swap, or changes the one that exists, as `LocalDisk` says."""
         if wanted.shared is not None:
             self._take(path, wanted)
-        if wanted.is_copy and self._adopted(path, wanted, lambda file, made: disk.create_local(file, made)):
+        if wanted.is_copy and self._adopted(path, wanted, disk.create_local):
             return
         if path.exists():
             disk.create_local(path.resolve(), wanted)

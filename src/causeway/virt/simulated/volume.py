@@ -32,11 +32,6 @@ def device_path(connection_info: dict[str, Any] | None) -> Path:
     return Path(path)
 
 
-def is_encrypted(connection_info: dict[str, Any] | None) -> bool:
-    """Whether block storage says so: simulated guests write to such volumes as to others, but not without the key."""
-    return bool(((connection_info or {}).get("data") or {}).get("encrypted"))
-
-
 def read_lines(path: Path) -> list[str]:
     with path.open("rb") as file:
         _, content = _region(file)

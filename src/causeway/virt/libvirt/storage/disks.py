@@ -233,7 +233,8 @@ class InstanceDisks(InstanceFolders):
 
     # in storage that several hosts reach
 
-    #: disks that are there are read from the storage while their guest runs, and not by the hypervisor (`export_from_storage`)
+    #: what is there are no files: the storage itself makes copies and images (`export_from_storage`, `store_image`), and a disk
+    #: that arrives live stands on no base image
     copies_itself = False
 
     def start(self) -> None:

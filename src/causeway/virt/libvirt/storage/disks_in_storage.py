@@ -5,11 +5,15 @@ Whose a disk is says `causeway.virt.shared_disks.ownership`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.shared_disk import SharedDisk, StoredDisk
-from causeway.virt.driver import ExpectedDisk
+from causeway.virt.driver import ExpectedDisk, LocalDisk
+from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.shared_disks.ownership import SharedDisks
 
@@ -17,12 +21,85 @@ _MIB = 2**20
 
 
 class DisksInStorage(InstanceDisks):
+    """A kind of storage says how it fills, overwrites and enlarges disks, and makes root disks."""
+
     def __init__(self, directory: Path, timeout: float, shared: SharedDisks) -> None:
         super().__init__(directory, timeout)
         self._shared = shared
 
     def show(self, uuid: str, name: str) -> None:
-        """Called when the guest has got a disk in the storage: if it finds its disks by its folder, that leads to it now."""
+        """Called when the guest has got a disk in the storage: a file that it was made of is deleted, or becomes a link."""
+        path = self.folder(uuid) / name
+        if path.exists():
+            durable.delete(path)
+
+    def hide(self, uuid: str, name: str) -> None:
+        """Called before a file is made in the place of a disk: nothing is written through what `show` made."""
+
+    def _fill(self, path: Path, stored_name: str) -> None:
+        """Makes a disk in the storage of a qcow2 file of this host, with what the file stands on."""
+        raise NotImplementedError
+
+    def _overwrite(self, path: Path, stored_name: str) -> None:
+        """Replaces the content of a disk, which is not smaller, by that of a qcow2 file of this host."""
+        raise NotImplementedError
+
+    def _grow(self, stored_name: str, size: int) -> None:
+        """Makes a disk larger, to ``size`` bytes."""
+        raise NotImplementedError
+
+    def _when_unused(self, act: Callable[[], None]) -> None:
+        """Does what is refused while somebody has a disk open, once that may have ended."""
+        act()
+
+    def _adopted(self, uuid: str, name: str, copy: Path | None, size: int) -> bool:  # noqa: ARG002
+        """Makes a disk that has arrived in the storage round by round the guest's. False: the copy is a file."""
+        return False
+
+    # made
+
+    def make_local(self, uuid: str, wanted: LocalDisk) -> None:
+        size = wanted.size_mb * _MIB
+        if wanted.shared is not None:
+            # As it is: what is done to it depends on how large it was.
+            self._take(uuid, wanted.name, wanted.shared, 0)
+        if wanted.is_copy and self._adopted(uuid, wanted.name, wanted.snapshot, size):
+            return
+        held = self._shared.held(self.folder(uuid)).get(wanted.name)
+        stored = self._shared.store.find(held.name) if held is not None else None
+        if held is not None and stored is not None and wanted.snapshot is None:
+            if wanted.is_swap and stored.size != size:
+                # Its content is worth nothing. What a revert wants is in a snapshot.
+                self._refill(uuid, held.name, wanted)
+            elif stored.size < size:
+                self._grow(held.name, size)
+            return
+        self.hide(uuid, wanted.name)
+        super().make_local(uuid, replace(wanted, shared=None))
+        self._put_in(uuid, wanted.name)
+
+    def _put_in(self, uuid: str, name: str) -> None:
+        """Makes a disk that is a file one in the storage."""
+        path = self.folder(uuid) / name
+        self._shared.make(self.folder(uuid), name, lambda disk: self._fill(path, disk))
+        self.show(uuid, name)
+
+    def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
+        self._when_unused(lambda: self._shared.take(self.folder(uuid), name, offered))
+        self.show(uuid, name)
+        stored = self._shared.store.find(offered.name)
+        # To look costs a tenth of what Ceph takes to find out that there is nothing to do, and the guest is off.
+        if stored is not None and stored.size < size:
+            self._grow(offered.name, size)
+
+    def _refill(self, uuid: str, stored_name: str, wanted: LocalDisk) -> None:
+        """Replaces the content of a disk by a new one."""
+        name = f"{wanted.name}.new"
+        super().make_local(uuid, replace(wanted, name=name, shared=None))
+        path = self.folder(uuid) / name
+        self._grow(stored_name, qemu_img.virtual_size(path))
+        self._overwrite(path, stored_name)
+        durable.delete(path)
 
     # of a move
 

@@ -12,13 +12,11 @@ Whose a disk is says `causeway.virt.shared_disks.ownership`, and never the link:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from causeway import durable
 from causeway.errors import Misconfigured
-from causeway.model.shared_disk import SharedDisk
-from causeway.virt.driver import ROOT_DISK, LocalDisk, RootDisk
+from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disks_in_storage import DisksInStorage
 from causeway.virt.libvirt.storage.qcow2_store import Qcow2Store
@@ -59,7 +57,7 @@ class FolderDisks(DisksInStorage):
         size = wanted.size_gb * _GIB
         if wanted.shared is not None:
             self._take(uuid, ROOT_DISK, wanted.shared, size)
-        elif wanted.snapshot is None and ROOT_DISK in self.in_storage(uuid) and self.has(uuid, ROOT_DISK):
+        elif ROOT_DISK in self.in_storage(uuid) and self.has(uuid, ROOT_DISK) and not _is_new(wanted.snapshot):
             return
         elif wanted.snapshot is None and wanted.base is not None and wanted.base_image_id and not wanted.stands_alone:
             base = self._store.base(wanted.base_image_id, wanted.base)
@@ -67,26 +65,9 @@ class FolderDisks(DisksInStorage):
             self._make(uuid, ROOT_DISK, lambda disk: qemu_img.create(disk, size, base))
         else:
             # As a file first, which came from elsewhere and is checked, and put on its base image.
-            self._delete_link(uuid, ROOT_DISK)
+            self.hide(uuid, ROOT_DISK)
             super().create_root(uuid, wanted)
             self._put_in(uuid, ROOT_DISK)
-
-    def make_local(self, uuid: str, wanted: LocalDisk) -> None:
-        size = wanted.size_mb * _MIB
-        if wanted.shared is not None:
-            # As it is: what is done to it depends on how large it was.
-            self._take(uuid, wanted.name, wanted.shared, 0)
-        held = self._shared.held(self.folder(uuid)).get(wanted.name)
-        stored = self._store.find(held.name) if held is not None else None
-        if held is not None and stored is not None and wanted.snapshot is None:
-            if wanted.is_swap and stored.size != size:
-                # Its content is worth nothing. What a revert wants is in a snapshot.
-                self._refill(uuid, held.name, wanted)
-            qemu_img.grow(self._store.path(held.name), size)
-            return
-        self._delete_link(uuid, wanted.name)
-        super().make_local(uuid, replace(wanted, shared=None))
-        self._put_in(uuid, wanted.name)
 
     def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:
         base = None
@@ -119,29 +100,18 @@ class FolderDisks(DisksInStorage):
         self._shared.make(self.folder(uuid), name, lambda disk: create(self._store.path(disk)))
         self.show(uuid, name)
 
-    def _put_in(self, uuid: str, name: str) -> None:
-        """Makes a disk that is a file one in the store, where it stands alone."""
-        path = self.folder(uuid) / name
-        if path.is_symlink():
-            return
-        self._make(uuid, name, lambda disk: qemu_img.copy(path, disk, None, self.timeout))
+    def _fill(self, path: Path, stored_name: str) -> None:
+        # It stands alone.
+        qemu_img.copy(path, self._store.path(stored_name), None, self.timeout)
 
-    def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
-        self._shared.take(self.folder(uuid), name, offered)
-        self.show(uuid, name)
-        qemu_img.grow(self._store.path(offered.name), size)
-
-    def _refill(self, uuid: str, stored_name: str, wanted: LocalDisk) -> None:
-        """Replaces the content of a disk by a new one."""
-        name = f"{wanted.name}.new"
-        super().make_local(uuid, replace(wanted, name=name, shared=None))
-        path = self.folder(uuid) / name
-        qemu_img.grow(self._store.path(stored_name), qemu_img.virtual_size(path))
+    def _overwrite(self, path: Path, stored_name: str) -> None:
         qemu_img.overwrite(path, self._store.path(stored_name), self.timeout)
-        durable.delete(path)
+
+    def _grow(self, stored_name: str, size: int) -> None:
+        qemu_img.grow(self._store.path(stored_name), size)
 
     def show(self, uuid: str, name: str) -> None:
-        """Makes a link in the guest's folder. A file of the guest that is there has been put into the store."""
+        # A link in the guest's folder.
         held = self._shared.held(self.folder(uuid))[name]
         path, target = self.folder(uuid) / name, self._store.path(held.name)
         if path.is_symlink() and path.readlink() == target:
@@ -151,9 +121,13 @@ class FolderDisks(DisksInStorage):
         made.symlink_to(target)
         durable.rename(made, path)
 
-    def _delete_link(self, uuid: str, name: str) -> None:
-        """Deletes a link, so that nothing is written through it."""
+    def hide(self, uuid: str, name: str) -> None:
         path = self.folder(uuid) / name
         if path.is_symlink():
             path.unlink()
             durable.sync(path.parent)
+
+
+def _is_new(snapshot: Path | None) -> bool:
+    """Whether a disk has come: what was put into the storage before is not there any more."""
+    return snapshot is not None and snapshot.exists()

@@ -16,17 +16,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from causeway import durable
 from causeway.errors import DiskInUse, GuestFailed
 from causeway.model.image import QCOW2, RAW
-from causeway.model.shared_disk import SharedDisk
-from causeway.virt.driver import ROOT_DISK, DiskCopy, DiskExport, LocalDisk, RootDisk, StoredImage
+from causeway.virt.driver import ROOT_DISK, DiskCopy, DiskExport, RootDisk, StoredImage
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, RbdSource
-from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.disk_readers import Writer
 from causeway.virt.libvirt.storage.disks_in_storage import DisksInStorage
 from causeway.virt.libvirt.storage.rbd.images import RbdImages
@@ -110,25 +107,6 @@ class RbdDisks(DisksInStorage):
         elif ROOT_DISK not in self.in_storage(uuid):
             raise GuestFailed(f"Server {uuid} has neither an image nor a snapshot to make its root disk from.")
 
-    def make_local(self, uuid: str, wanted: LocalDisk) -> None:
-        size = wanted.size_mb * _MIB
-        if wanted.shared is not None:
-            # As it is: what is done to it depends on how large it was.
-            self._take(uuid, wanted.name, wanted.shared, 0)
-        if wanted.is_copy and self._adopted(uuid, wanted.name, wanted.snapshot, size):
-            return
-        held = self._shared.held(self.folder(uuid)).get(wanted.name)
-        stored = self.store.find(held.name) if held is not None else None
-        if held is not None and stored is not None and wanted.snapshot is None:
-            if wanted.is_swap and stored.size != size:
-                # Its content is worth nothing. What a revert wants is in a snapshot.
-                self._refill(uuid, held.name, wanted)
-            elif stored.size < size:
-                self.store.grow(held.name, size)
-            return
-        super().make_local(uuid, replace(wanted, shared=None))
-        self._put_in(uuid, wanted.name)
-
     def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:  # noqa: ARG002
         # The source's hypervisor copies all of the disk (``blank_disks``).
         self._shared.remake(self.folder(uuid), name, lambda disk: self.store.create(disk, size))
@@ -138,7 +116,7 @@ class RbdDisks(DisksInStorage):
         self._when_unused(lambda: self._shared.require_owned(self.folder(uuid)))
 
     def _adopted(self, uuid: str, name: str, copy: Path | None, size: int) -> bool:
-        """Makes a disk that has arrived round by round the guest's. False: the copy is a file, as of a host without a pool."""
+        # A file: of a host without a pool.
         arrived = arriving.named_in(copy) if copy is not None else None
         if copy is None or arrived is None:
             return False
@@ -150,30 +128,17 @@ class RbdDisks(DisksInStorage):
         durable.delete(copy)
         return True
 
-    def _put_in(self, uuid: str, name: str) -> None:
-        """Makes a disk that is a file one in the pool."""
-        path = self.folder(uuid) / name
-        self._shared.make(self.folder(uuid), name, lambda disk: self.images.fill(path, disk))
-        durable.delete(path)
+    def _fill(self, path: Path, stored_name: str) -> None:
+        self.images.fill(path, stored_name)
 
-    def _take(self, uuid: str, name: str, offered: SharedDisk, size: int) -> None:
-        self._when_unused(lambda: self._shared.take(self.folder(uuid), name, offered))
-        stored = self.store.find(offered.name)
-        # To look costs a tenth of what Ceph takes to find out that there is nothing to do, and the guest is off.
-        if stored is not None and stored.size < size:
-            self.store.grow(offered.name, size)
-
-    def _refill(self, uuid: str, stored_name: str, wanted: LocalDisk) -> None:
-        """Replaces the content of a disk by a new one."""
-        name = f"{wanted.name}.new"
-        super().make_local(uuid, replace(wanted, name=name, shared=None))
-        path = self.folder(uuid) / name
-        self.store.grow(stored_name, qemu_img.virtual_size(path))
+    def _overwrite(self, path: Path, stored_name: str) -> None:
         self.images.overwrite(path, stored_name)
-        durable.delete(path)
+
+    def _grow(self, stored_name: str, size: int) -> None:
+        self.store.grow(stored_name, size)
 
     def _when_unused(self, act: Callable[[], None]) -> None:
-        """Does what is refused while somebody has a disk open. A client that was killed is seen for half a minute."""
+        # A client that was killed is seen for half a minute.
         end = time.monotonic() + _WATCHED_SECONDS
         while True:
             try:

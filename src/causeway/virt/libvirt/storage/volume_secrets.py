@@ -47,20 +47,17 @@ class VolumeSecrets:
     def hold(self, volume_id: str, passphrase: Passphrase) -> None:
         """From now on libvirt has the passphrase. Raises `GuestFailed`."""
         check_provider(passphrase.provider)
-
-        def define(hypervisor: Any) -> None:
-            secret = hypervisor.secretDefineXML(_xml(volume_id))
-            secret.setValue(passphrase.text.encode())
-
-        self._connection.call(f"take the key of volume {volume_id}", define, again=True)
+        self._define(_xml(volume_id, "volume", "volume", _usage(volume_id)), passphrase.text, f"volume {volume_id}")
 
     def hold_tpm(self, uuid: str, key_id: str, passphrase: str) -> None:
         """The same for the state of a server's TPM: the secret has the id of the key."""
+        self._define(_xml(key_id, "vtpm", "name", _usage_of_tpm(uuid)), passphrase, f"the TPM of guest {uuid}")
 
+    def _define(self, xml: str, passphrase: str, whose: str) -> None:
         def define(hypervisor: Any) -> None:
-            hypervisor.secretDefineXML(_xml_of_tpm(uuid, key_id)).setValue(passphrase.encode())
+            hypervisor.secretDefineXML(xml).setValue(passphrase.encode())
 
-        self._connection.call(f"take the key of the TPM of guest {uuid}", define, again=True)
+        self._connection.call(f"take the key of {whose}", define, again=True)
 
     def discard(self, volume_id: str) -> None:
         """Never fails: a secret that stays is in libvirtd's memory only, and is overwritten."""
@@ -86,19 +83,11 @@ class VolumeSecrets:
             LOG.warning("libvirt keeps the secret %s: %s %s", usage, failure.message, failure.details)
 
 
-def _xml(volume_id: str) -> str:
+def _xml(secret_id: str, kind: str, tag: str, usage: str) -> str:
+    """``kind``: libvirt's type of the usage, whose name is in the element ``tag``."""
     secret = ET.Element("secret", ephemeral="yes", private="yes")
-    ET.SubElement(secret, "uuid").text = volume_id
-    usage = ET.SubElement(secret, "usage", type="volume")
-    ET.SubElement(usage, "volume").text = _usage(volume_id)
-    return ET.tostring(secret, encoding="unicode")
-
-
-def _xml_of_tpm(uuid: str, key_id: str) -> str:
-    secret = ET.Element("secret", ephemeral="yes", private="yes")
-    ET.SubElement(secret, "uuid").text = key_id
-    usage = ET.SubElement(secret, "usage", type="vtpm")
-    ET.SubElement(usage, "name").text = _usage_of_tpm(uuid)
+    ET.SubElement(secret, "uuid").text = secret_id
+    ET.SubElement(ET.SubElement(secret, "usage", type=kind), tag).text = usage
     return ET.tostring(secret, encoding="unicode")
 
 

@@ -132,7 +132,7 @@ class Volumes:
         info = volume.connection_info
         if not info:
             return
-        if is_encrypted(volume):
+        if volume.is_encrypted:
             self.secrets.discard(str(volume.volume_id))
         if _protocol(info) == PROTOCOL:
             return
@@ -177,7 +177,8 @@ class Volumes:
             bus=volume.disk_bus,
             shareable=volume.multiattach,
             limits=_limits(data),
-            secret=str(volume.volume_id) if is_encrypted(volume) else None,
+            # Without it the guest would see what is encrypted, and write over it what is not.
+            secret=str(volume.volume_id) if volume.is_encrypted else None,
         )
 
     def _connector(self, protocol: str) -> Any:
@@ -223,11 +224,6 @@ def direct_io_works(directory: Path) -> bool:
         return False
     os.close(handle)
     return True
-
-
-def is_encrypted(volume: BlockDevice) -> bool:
-    """A guest of it must have `GuestDisk.secret`: it would see what is encrypted, and write over it what is not."""
-    return bool(_data(volume.connection_info or {}).get("encrypted"))
 
 
 def _limits(data: dict[str, Any]) -> dict[str, int]:
