@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import openstack
@@ -327,3 +328,20 @@ class RealServices:
             # The scheduler refuses every volume until it has heard of the storage.
             self.machine.await_that(pools, "cinder-scheduler")
             self.machine.await_that(ports, self.agents)
+
+
+@contextmanager
+def keystone_alone(directory: Path) -> Iterator[RealServices]:
+    """Only Keystone, with an administrator and nothing else."""
+    services = RealServices(
+        directory,
+        new_database=lambda name: f"sqlite:///{directory}/{name}.sqlite",
+        queue="rabbit://",
+        compute_url="http://127.0.0.1/compute/v2.1",
+        hosts=(),
+    )
+    try:
+        services.start_identity()
+        yield services
+    finally:
+        services.stop()

@@ -17,7 +17,7 @@ from causeway.conf import new_config
 from causeway.context import RequestContext
 from tests.integration.real_services.barbican import POLICY, ROLE, Barbican
 from tests.integration.real_services.configuration import PASSWORD, credentials
-from tests.integration.real_services.services import RealServices
+from tests.integration.real_services.services import RealServices, keystone_alone
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,19 +26,8 @@ KEY = bytes(range(32))
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServices]:
-    directory = tmp_path_factory.mktemp("keys")
-    services = RealServices(
-        directory,
-        new_database=lambda name: f"sqlite:///{directory}/{name}.sqlite",
-        queue="rabbit://",
-        compute_url="http://127.0.0.1/compute/v2.1",
-        hosts=(),
-    )
-    try:
-        services.start_identity()
+    with keystone_alone(tmp_path_factory.mktemp("keys")) as services:
         yield services
-    finally:
-        services.stop()
 
 
 @pytest.fixture(scope="module")

@@ -12,26 +12,15 @@ from causeway.api.quotas import unified_limits
 from causeway.clients.limits import Limits, LimitsClient
 from causeway.conf import new_config
 from tests.integration.real_services.configuration import PASSWORD, REGION
-from tests.integration.real_services.services import RealServices
+from tests.integration.real_services.services import RealServices, keystone_alone
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
 def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServices]:
-    directory = tmp_path_factory.mktemp("keystone")
-    services = RealServices(
-        directory,
-        new_database=lambda name: f"sqlite:///{directory}/{name}.sqlite",
-        queue="rabbit://",
-        compute_url="http://127.0.0.1/compute/v2.1",
-        hosts=(),
-    )
-    try:
-        services.start_identity()
+    with keystone_alone(tmp_path_factory.mktemp("keystone")) as services:
         yield services
-    finally:
-        services.stop()
 
 
 @pytest.fixture(scope="module")
