@@ -58,7 +58,7 @@ from causeway.virt.libvirt.live.live_settings import LiveSettings
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import NetworkAgent, Ports, is_gone
 from causeway.virt.libvirt.port_devices import addresses_of_devices, device_of_port
-from causeway.virt.libvirt.storage import backups, copies, disk_pools, rescue, rounds, saved_memory
+from causeway.virt.libvirt.storage import copies, disk_pools, rescue, rounds, saved_memory
 from causeway.virt.libvirt.storage.block_copies import BlockCopies
 from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
@@ -404,24 +404,6 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
         self._ports.unplug(uuid, vif)
 
     # disks of a move
-
-    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
-        if power.state(self._connection, instance.uuid) is PowerState.RUNNING:
-            raise GuestFailed(f"The disks of server {instance.uuid} can't be sent while its guest runs.")
-        return self._disks.export(instance.uuid, name, image_ref=instance.image_ref, flatten=flatten)
-
-    def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[DiskExport]:
-        uuid = instance.uuid
-        still = agent.Agent(self._connection, self._instances_dir).still(instance)
-        if self._disks.copies_itself and name in self._disks.in_storage(uuid):
-            if power.state(self._connection, uuid) is not PowerState.RUNNING:
-                raise GuestFailed(f"The guest of server {uuid} does not run.")
-            return self._disks.export_from_storage(uuid, name, still)
-
-        def copy(disk: Path, target: Path) -> None:
-            backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout, still)
-
-        return self._disks.export_beside_guest(uuid, name, copy)
 
     def export_kept_state(self, instance: Instance) -> AbstractContextManager[DiskExport]:
         if power.state(self._connection, instance.uuid) is PowerState.RUNNING:
