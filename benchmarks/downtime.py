@@ -184,7 +184,7 @@ def measure(
                 migrate_live(compute, server, None if case in (LIVE, CEPH_LIVE) else elsewhere(cloud, host))
         else:
             compute.resize_server(server, target)
-            compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
+            wait_for_move(compute, server, "finished")
         whole = time.monotonic() - began
         calls = list(acts.of_ceph)
         observer.wait_for(address["addr"], time.monotonic(), PATIENCE)
@@ -269,10 +269,17 @@ def elsewhere(cloud: EmbeddedCloud, host: str) -> str:
 def migrate_live(compute: Any, server: Any, host: str | None) -> None:
     """To that host, or to the other one of its cell, until that is completed."""
     compute.live_migrate_server(server, host=host, block_migration="auto")
+    wait_for_move(compute, server, "completed")
+
+
+def wait_for_move(compute: Any, server: Any, wanted: str) -> None:
+    """Until its latest migration has that status."""
     path, end = f"/os-migrations?instance_uuid={server.id}", time.monotonic() + PATIENCE
-    while (status := compute.get(path, microversion="2.59").json()["migrations"][0]["status"]) != "completed":
-        if status in ("failed", "error", "cancelled") or time.monotonic() > end:
-            raise click.ClickException(f"The live migration did not succeed: {status}.")
+    while not (found := compute.get(path, microversion="2.59").json()["migrations"]) or found[0]["status"] != wanted:
+        # A move that got no host has no record, or a failed one; the server says why.
+        now = compute.get_server(server)
+        if (found and found[0]["status"] in ("failed", "error", "cancelled")) or now.fault or time.monotonic() > end:
+            raise click.ClickException(f"The move did not succeed: {found[:1]} {now.status} {now.fault}.")
         time.sleep(0.05)
 
 

@@ -71,12 +71,19 @@ def release_claim(run: ServerRun[Any], server: ServerNow | None) -> None:
 
 
 def return_claim(
-    run: ServerRun[Any], server: ServerNow | None, source_host: str, source_node: str, *, from_dead_host: bool = False
+    run: ServerRun[Any],
+    server: ServerNow | None,
+    source_host: str,
+    source_node: str,
+    *,
+    from_dead_host: bool = False,
+    disk_gb: int | None = None,
 ) -> None:
     """Returns to the server what a claim that came too late has given to its migration; releases it if the server has no host.
 
     ``source_host``, ``source_node``: where the server was before, and the uuid of its compute node. ``from_dead_host``: the
-    migration has what the server holds at its dead host, which may still have the guest and disks.
+    migration has what the server holds at its dead host, which may still have the guest and disks. ``disk_gb``: see
+    `PlacementClient.return_allocations`.
     """
     placement, migration = run.unguarded.placement, run.saga.migration_uuid
     holds_source = placement.get_allocations(migration).holds_on(source_node)
@@ -88,7 +95,7 @@ def return_claim(
     is_back = server.instance.host == source_host
     if is_back or not holds_source:
         source_provider = source_node if is_back and not server.waiting else None
-        placement.return_allocations(run.uuid, migration, source_provider=source_provider)
+        placement.return_allocations(run.uuid, migration, source_provider=source_provider, disk_gb=disk_gb)
 
 
 def delete_attachments(

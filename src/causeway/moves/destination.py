@@ -17,6 +17,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.pci import InstancePCIRequest
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import Destination, RequestSpec
+from causeway.scheduler.resources import disk_gb_of
 from causeway.store.api import mappings
 from causeway.store.database import Database
 
@@ -46,7 +47,7 @@ def request_spec(
         allow_cross_cell_move=memory.cross_cell_allowed,
         leave_cell=memory.source_cell if memory.keeps_memory else None,
     )
-    spec.source_storage = memory.source_storage
+    spec.source_storage, spec.source_disk_gb = memory.source_storage, _disk_gb(memory, spec)
     if spec.availability_zone is None and keeps_zone(
         conf, names_host=memory.requested_host is not None, has_volumes=has_volumes
     ):
@@ -60,6 +61,21 @@ def request_spec(
         spec.ignore_hosts = [memory.source_host]
     spec.ignore_hosts = [*spec.ignore_hosts, *memory.hosts_without_network]
     return spec
+
+
+def disk_gb_in_storage(api: Database, instance_uuid: str, memory: MoveMemory) -> int | None:
+    """GiB that Placement counts for the server's disk before the move; None if no other host reaches its storage."""
+    if memory.source_storage is None:
+        return None
+    # A server that was deleted meanwhile has no spec, and gets nothing back.
+    stored = mappings.get_specs(api, [instance_uuid]).get(instance_uuid)
+    return None if stored is None else _disk_gb(memory, RequestSpec.from_persisted(stored))
+
+
+def _disk_gb(memory: MoveMemory, spec: RequestSpec) -> int | None:
+    if memory.source_storage is None:
+        return None
+    return disk_gb_of(memory.old_flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
 
 
 def ask_for_flavor(

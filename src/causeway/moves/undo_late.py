@@ -10,6 +10,7 @@ from causeway.devices import late
 from causeway.devices.late import ServerNow
 from causeway.model import operations
 from causeway.model.instance import Instance
+from causeway.moves.destination import disk_gb_in_storage
 from causeway.moves.memory import MoveMemory
 from causeway.moves.move_run import Run
 from causeway.moves.steps.images import image_ids_of, parts_of
@@ -36,7 +37,8 @@ def undo_late(run: Run) -> None:
     if server is not None and any(each.uuid == run.move.migration_uuid for each in server.waiting):
         _claim_target(run, server.instance, msgspec.convert(ended.data, MoveMemory))
     else:
-        late.return_claim(run, server, memory.source_host, memory.source_node)
+        disk_gb = disk_gb_in_storage(run.unguarded.api, run.uuid, memory)
+        late.return_claim(run, server, memory.source_host, memory.source_node, disk_gb=disk_gb)
     if server is not None:
         late.delete_bindings(run, server, [*memory.bound_hosts, *([memory.target_host] if memory.selection else [])])
         if run.move.recipe == operations.LIVE_MIGRATION and memory.selection is not None:

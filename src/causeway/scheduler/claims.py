@@ -36,8 +36,17 @@ class Claims:
         self._awaited = awaited
         self._turns = [threading.Lock() for _ in range(_TURNS)]
 
-    def claim(self, spec: RequestSpec, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None) -> None:
-        """Claims resources for a server. ``move``: the migration gets the server's present allocations.
+    def claim(
+        self,
+        spec: RequestSpec,
+        instance_uuid: str,
+        how: AllocationRequest,
+        move: MoveClaim | None,
+        *,
+        keeps_disk: bool = False,
+    ) -> None:
+        """Claims resources for a server. ``move``: the migration gets the server's present allocations, except a disk that the
+        server keeps, because the host shares its storage (``keeps_disk``).
 
         Raises ClaimRefused, and StateChanged if the operation does not wait for the answer any more: then nothing is claimed.
         """
@@ -45,11 +54,11 @@ class Claims:
         with self._turn([*how.allocations, *([move.source_node] if move is not None else [])]):
             if self._look(spec.order) is not Awaited.YES:
                 raise _too_late(instance_uuid)
-            claimed = self._claim(spec, instance_uuid, how, move)
+            claimed = self._claim(spec, instance_uuid, how, move, keeps_disk=keeps_disk)
             awaited = self._look(spec.order)
             if awaited is Awaited.NO and claimed.is_written:
                 LOG.info("The host that was claimed too late for server %s is released", instance_uuid)
-                self._undo(claimed, move)
+                self._undo(claimed, move, spec.source_disk_gb)
             if awaited is not Awaited.YES:
                 raise _too_late(instance_uuid)
 
@@ -59,7 +68,7 @@ class Claims:
         return self._awaited(order)
 
     def _claim(
-        self, spec: RequestSpec, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None
+        self, spec: RequestSpec, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None, *, keeps_disk: bool
     ) -> AllocationRecord:
         if move is None:
             return self._placement.claim(
@@ -73,14 +82,15 @@ class Claims:
             spec.user_id,
             source_provider=move.source_node,
             source=move.source,
+            keeps_disk=keeps_disk,
         )
 
-    def _undo(self, claimed: AllocationRecord, move: MoveClaim | None) -> None:
+    def _undo(self, claimed: AllocationRecord, move: MoveClaim | None, disk_gb: int | None) -> None:
         if move is None:
             self._placement.undo_claim(claimed)
         else:
             self._placement.return_allocations(
-                claimed.consumer_uuid, move.migration_uuid, source_provider=move.source_node
+                claimed.consumer_uuid, move.migration_uuid, source_provider=move.source_node, disk_gb=disk_gb
             )
 
     def _turn(self, providers: Iterable[str]) -> ExitStack:

@@ -15,7 +15,7 @@ from causeway.clients.placement.types import Capacity, ProviderSummary
 from causeway.hardware.fit import holding
 from causeway.hardware.misfit import Misfit
 from causeway.hardware.pci_fit import take_from_pools
-from causeway.model.host import Aggregate, ComputeNode, Service
+from causeway.model.host import STORAGE, Aggregate, ComputeNode, Service
 from causeway.model.numa import InstanceNUMATopology, NUMATopology
 from causeway.model.pci import InstancePCIRequest, PciDevicePool
 from causeway.scheduler.background import Background
@@ -93,6 +93,10 @@ class HostState:
     @property
     def cell_uuid(self) -> str:
         return self.record.cell_uuid
+
+    def shares(self, storage: str | None) -> bool:
+        """Whether the host keeps guests' disks there."""
+        return storage is not None and self.record.node.capabilities.get(STORAGE) == storage
 
     @property
     def num_instances(self) -> int:

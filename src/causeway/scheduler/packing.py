@@ -26,7 +26,6 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.many import AssignedHost, GroupPlaces, Homeless, Lack, Missing, Mover, Packing
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.select import verdict_on
-from causeway.scheduler.weighers.shared_storage import shares_storage
 
 _SOFT = {"soft-affinity": -1, "soft-anti-affinity": 1}
 
@@ -211,7 +210,7 @@ class _Attempt:
         """How far a server would go: moves are gentler inside a cell, and between hosts that share the storage of its disks."""
         host, storage = self.hosts[number], kind.spec.preferred_storage
         leaves_cell = kind.preferred_cell is not None and host.cell_uuid != kind.preferred_cell
-        return 2 * leaves_cell + (storage is not None and not shares_storage(host, storage))
+        return 2 * leaves_cell + (storage is not None and not host.shares(storage))
 
     def load(self, number: int, kind: Kind) -> float:
         """Returns the share of the host that would be used, of its scarcest resource."""

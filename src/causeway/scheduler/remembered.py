@@ -68,6 +68,10 @@ class RememberedSearch:
             if choice is None:
                 return None
             host = choice.host
+            if (storage := self._spec.preferred_storage) is not None and not host.shares(storage):
+                # Its storage may have room enough for a disk that is there already, which is not remembered.
+                self._fleet.release(choice)
+                return None
             how, refusal = None, None
             try:
                 how, refusal = self._look(choice, is_last=attempt == TRIES)
@@ -112,7 +116,8 @@ class RememberedSearch:
         self, host: HostState, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None
     ) -> Refusal | None:
         try:
-            self._tools.claims.claim(self._spec, instance_uuid, how, move)
+            keeps_disk = host.shares(self._spec.source_storage)
+            self._tools.claims.claim(self._spec, instance_uuid, how, move, keeps_disk=keeps_disk)
         except errors.ClaimRefused as refused:
             LOG.info("Placement refused the claim of server %s on %s: %s", instance_uuid, host.host, refused.details)
             return full_when_claimed(refused)
@@ -133,7 +138,9 @@ class RememberedSearch:
         )
         for group in choice.refused:
             metrics.SCHEDULER_REFUSALS.labels(group.filter).inc(group.hosts)
-        others = [(other, self._how_there(other, how, host)) for other in choice.same_cell]
+        storage = spec.source_storage
+        following = [other for other in choice.same_cell if other.shares(storage) or not host.shares(storage)]
+        others = [(other, self._how_there(other, how, host)) for other in following]
         tools.remember_pick(self._request, instance_uuid, host.host)
         return SchedulingResult(
             instance_uuid=instance_uuid,

@@ -91,6 +91,8 @@ class RequestSpec:
     requested_destination: Destination | None = None
     # The storage of the server's disks, which several hosts reach; None: its host's own.
     source_storage: str | None = None
+    # GiB that the server holds there before the move; None: as much as its flavor says.
+    source_disk_gb: int | None = None
     ignore_hosts: list[str] = field(default_factory=list)
     # Like requested_destination, but past all filters (administrators only).
     force_hosts: list[str] = field(default_factory=list)

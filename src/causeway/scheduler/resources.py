@@ -75,6 +75,11 @@ def flavor_groups(flavor: Flavor, *, is_volume_backed: bool, image: ImageMeta | 
     return {suffix: group for suffix, group in groups.items() if group.resources or not suffix}
 
 
+def disk_gb_of(flavor: Flavor, *, is_volume_backed: bool, image: ImageMeta | None = None) -> int:
+    """How much of Placement's DISK_GB a server takes."""
+    return flavor_groups(flavor, is_volume_backed=is_volume_backed, image=image)[""].resources.get("DISK_GB", 0)
+
+
 def candidates_request(
     spec: RequestSpec, aggregates: list[Aggregate], prefilters: Prefilters, *, in_tree: str | None = None
 ) -> CandidatesRequest:

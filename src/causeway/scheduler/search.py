@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 
 from causeway import errors, metrics
 from causeway.clients.placement import Candidates, CandidatesRequest, PlacementClient
@@ -17,6 +18,7 @@ from causeway.scheduler.filters import HostFilter, Request
 from causeway.scheduler.filters.hardware import fitted
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostState
+from causeway.scheduler.in_storage import InStorage, in_storage
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult, Selection
 from causeway.scheduler.select import Ranker, Ranking, alternates_of, by_node, selection_of, verdict_on
 
@@ -71,18 +73,36 @@ class Search:
         self._request = request
         self._offered = by_node(candidates)
         self._states: list[HostState] | None = None
+        self._in_storage: InStorage | None = None
 
     def rank(self) -> Ranking:
         if self._states is None:
-            # Hosts report how much of their hardware is in use. Remembered reports may be older than the last claim.
-            is_hardware = self._spec.numa_topology is not None or bool(self._spec.pci_requests)
-            self._states = self._tools.hosts.states(
-                {uuid: self._candidates.providers[uuid] for uuid in self._offered}, anew=is_hardware
-            )
+            self._states = self._hosts_of(self._candidates)
+            self._states += self._more_in_storage(self._states)
             unknown = self._offered.keys() - {host.node_uuid for host in self._states}
             if unknown:
                 LOG.info("Placement offers providers that no cell has a compute node for: %s", ", ".join(unknown))
         return self._tools.ranker.rank(self._states, self._request)
+
+    def _hosts_of(self, candidates: Candidates) -> list[HostState]:
+        # Hosts report how much of their hardware is in use. Remembered reports may be older than the last claim.
+        is_hardware = self._spec.numa_topology is not None or bool(self._spec.pci_requests)
+        nodes = {uuid: candidates.providers[uuid] for uuid in by_node(candidates)}
+        return self._tools.hosts.states(nodes, anew=is_hardware)
+
+    def _more_in_storage(self, offered: list[HostState]) -> list[HostState]:
+        """Offers hosts that share the storage of the server's disk, if none is offered: that has no room for a second disk."""
+        storage, placement = self._spec.source_storage, self._tools.placement
+        if storage is None or any(host.shares(storage) for host in offered):
+            return []
+        self._in_storage = in_storage(placement, self._spec, self._asked)
+        if self._in_storage is None:
+            return []
+        candidates = self._in_storage.offers(placement)
+        hosts = [host for host in self._hosts_of(candidates) if host.shares(storage)]
+        there = by_node(candidates)
+        self._offered |= {host.node_uuid: there[host.node_uuid] for host in hosts}
+        return hosts
 
     def place(self, instance_uuid: str, *, alternates: bool, move: MoveClaim | None) -> SchedulingResult:
         """Ranks and claims. Raises NoValidHost."""
@@ -107,7 +127,7 @@ class Search:
             selected,
             ranking.fitting,
             self._tools.num_alternates if alternates else 0,
-            lambda host: ranking.verdicts[host.node_uuid].refusal is None,
+            partial(self._may_follow, ranking, selected),
         )
         self.add_those_not_offered(ranking, closer=False)
         self._count_refusals(ranking)
@@ -121,6 +141,12 @@ class Search:
         selected.take_hardware(self._fitted(selected), self._spec.pci_requests)
         self._tools.remember_pick(self._request, instance_uuid, selected.host)
         return result
+
+    def _may_follow(self, ranking: Ranking, selected: HostState, host: HostState) -> bool:
+        """Whether a host may be claimed after the selected one refused: also only where the server keeps its disk, if it did."""
+        storage = self._spec.source_storage
+        keeps_disk = host.shares(storage) or not selected.shares(storage)
+        return keeps_disk and ranking.verdicts[host.node_uuid].refusal is None
 
     def _selection(self, host: HostState) -> Selection:
         return selection_of(host, self._offered[host.node_uuid], self._spec, self._tools.default_zone)
@@ -140,7 +166,9 @@ class Search:
         missing = self._tools.hosts.states(without=self._offered.keys())
         offers = look_closer(self._tools.placement, self._asked.resources) if closer and missing else None
         for host in missing:
-            refusal = why_not_offered(host, self._request, self._asked, self._tools.decisive, offers)
+            there = self._in_storage if host.shares(self._spec.source_storage) else None
+            asked = self._asked if there is None else there.asked
+            refusal = why_not_offered(host, self._request, asked, self._tools.decisive, offers)
             ranking.verdicts[host.node_uuid] = verdict_on(host, refusal)
 
     def _fitted(self, host: HostState) -> InstanceNUMATopology | None:
@@ -153,8 +181,9 @@ class Search:
     def _claim_best(self, ranking: Ranking, instance_uuid: str, move: MoveClaim | None) -> HostState | None:
         for host in ranking.fitting:
             verdict = ranking.verdicts[host.node_uuid]
+            how, keeps_disk = self._offered[host.node_uuid], host.shares(self._spec.source_storage)
             try:
-                self._tools.claims.claim(self._spec, instance_uuid, self._offered[host.node_uuid], move)
+                self._tools.claims.claim(self._spec, instance_uuid, how, move, keeps_disk=keeps_disk)
             except errors.ClaimRefused as refused:
                 LOG.info(
                     "Placement refused the claim of server %s on %s: %s", instance_uuid, host.host, refused.details

@@ -62,7 +62,7 @@ class Ceph:
 
     directory: Path
     address: str
-    size_gib: int = 20
+    size_gib: int = 40
     fsid: str = field(default_factory=lambda: str(uuid.uuid4()))
     _ports: range = field(default_factory=lambda: free_block(_PORTS))
     _monitor: int = 0

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Record, ServerStanding, Snapshot
+from causeway.clients.placement.kept_disk import DISK, of_storage
 from causeway.clients.placement.types import Allocations, Resources
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.sagas import ENDED
@@ -156,6 +157,10 @@ def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
         memory = waiting.memory
         source = dataclasses.replace(home, flavor=memory.old_flavor)
         expected = expected_of(source)
+        own = snapshot.allocations.get(server, {})
+        if DISK not in _total(held) and of_storage(own):
+            # The disk is in storage that both hosts share, and the server has kept it.
+            expected = {name: amount for name, amount in expected.items() if name != DISK}
         if _total(held) != expected or _elsewhere(snapshot, held, memory.source_node):
             kind = "allocation.missing" if not held else "allocation.wrong_amount"
             plain = _is_plain(source, held, snapshot)

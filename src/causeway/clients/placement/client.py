@@ -34,6 +34,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from causeway import errors
 from causeway.clients.placement.hidden import Reader
 from causeway.clients.placement.http import PlacementHttp, Refusal, translated
+from causeway.clients.placement.kept_disk import left_behind, returned
 from causeway.clients.placement.providers import ProviderCalls
 from causeway.clients.placement.types import (
     AllocationRecord,
@@ -254,9 +255,11 @@ class PlacementClient(ProviderCalls):
         *,
         source_provider: str,
         source: AllocationRecord | None = None,
+        keeps_disk: bool = False,
     ) -> AllocationRecord:
         """Gives the server's allocations to the migration, and ``target`` to the server, in one POST.
 
+        ``keeps_disk``: both hosts share the storage of the server's disk, which it keeps (`kept_disk`).
         ``source_provider``: uuid of the compute node that the server is on. ``source``: the server's allocations, if the caller
         knows them; else this client uses what it remembers, or reads them (one more call). If the server has no allocations, the
         migration gets none. Succeeds also if the same was claimed before. Returns the server's new record. Raises ClaimRefused,
@@ -273,7 +276,8 @@ class PlacementClient(ProviderCalls):
             if held.is_empty:
                 self._write(change)
             else:
-                self._write(Write(given, held.allocations, project_id, user_id), change)
+                left = left_behind(held.allocations, target) if keeps_disk else held.allocations
+                self._write(Write(given, left, project_id, user_id), change)
             return change.after
 
         # Always read the server's record before the migration's: if another process returns allocations in between, the server's
@@ -300,13 +304,14 @@ class PlacementClient(ProviderCalls):
             return self._with_truth(from_memory, from_truth, server, migration)
 
     def return_allocations(
-        self, server: str, migration: str, *, source_provider: str | None = None
+        self, server: str, migration: str, *, source_provider: str | None = None, disk_gb: int | None = None
     ) -> AllocationRecord:
         """Returns the migration's allocations to the server, and releases those at the target, in one POST.
 
         If the migration has none, they were returned before and the server keeps what it has, or the server had none when it
         left. So if ``source_provider`` (uuid of the compute node that it left) is given and the server has nothing there, its
-        allocations are the target's and are released. Returns the server's record.
+        allocations are the target's and are released. ``disk_gb``: of the server before the move, for one that kept its disk;
+        None: the move did not change it. Returns the server's record.
         """
 
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
@@ -316,7 +321,8 @@ class PlacementClient(ProviderCalls):
                 freed = Write(held, {}, held.project_id, held.user_id)
                 self._write(freed)
                 return freed.after
-            change = Write(held, given.allocations, given.project_id, given.user_id)
+            back = returned(given.allocations, held.allocations, disk_gb)
+            change = Write(held, back, given.project_id, given.user_id)
             self._write(Write(given, {}, given.project_id, given.user_id), change)
             return change.after
 

@@ -18,6 +18,7 @@ from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.moves import events
 from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down, recent_life, undo_order
+from causeway.moves.destination import disk_gb_in_storage
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
 from causeway.moves.move_run import Run
@@ -346,11 +347,14 @@ class ReturnAllocations(Step):
     """Returns the migration's allocations at the source to the server, and releases the target's allocations."""
 
     name = "ReturnAllocations"
-    reads = frozenset({"old_vm_state", "runs_in_error", "source_node"})
+    reads = frozenset({"old_flavor", "old_vm_state", "runs_in_error", "source_node", "source_storage"})
 
     def do(self, run: Run) -> None:
         run.services.placement.return_allocations(
-            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
+            run.uuid,
+            run.move.migration_uuid,
+            source_provider=run.memory.source_node,
+            disk_gb=disk_gb_in_storage(run.services.api, run.uuid, run.memory),
         )
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from causeway.clients.port_owners import PortOwner
 from causeway.hardware.port_devices import requests_of
 from causeway.model.things import Thing
-from causeway.moves.destination import request_spec
+from causeway.moves.destination import disk_gb_in_storage, request_spec
 from causeway.moves.move_run import Run
 from causeway.moves.port_resources import ask_for_ports
 from causeway.moves.recipe import Step
@@ -91,7 +91,10 @@ class SelectDestination(Step):
 
     def undo(self, run: Run) -> None:
         run.services.placement.return_allocations(
-            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
+            run.uuid,
+            run.move.migration_uuid,
+            source_provider=run.memory.source_node,
+            disk_gb=disk_gb_in_storage(run.services.api, run.uuid, run.memory),
         )
 
 

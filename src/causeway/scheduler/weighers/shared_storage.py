@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from causeway.model.host import STORAGE
 from causeway.scheduler.filters.base import Request
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.weighers.base import HostWeigher
@@ -20,8 +19,4 @@ class SharedStorageWeigher(HostWeigher, of_host_alone=False):
         return request.spec.preferred_storage is not None
 
     def weigh(self, host: HostState, request: Request) -> float:
-        return float(shares_storage(host, request.spec.preferred_storage))
-
-
-def shares_storage(host: HostState, storage: str | None) -> bool:
-    return storage is not None and host.record.node.capabilities.get(STORAGE) == storage
+        return float(host.shares(request.spec.preferred_storage))

@@ -53,7 +53,7 @@ def test_hosts_have_one_provider_of_the_disk_that_they_share(cloud: SharedCloud,
     held = cloud.allocations(server.id)
     assert held[pool.name] == {"DISK_GB": 3} and "DISK_GB" not in held[cloud.host_of(server)]
     cloud.resized(server, cloud.larger(2))
-    assert placement.get_usages(pool.uuid) == {"DISK_GB": 3 + 4}
+    assert placement.get_usages(pool.uuid) == {"DISK_GB": 4}
     cloud.confirmed(server)
     assert placement.get_usages(pool.uuid) == {"DISK_GB": 4}
     cloud.check_clean(server)
@@ -73,6 +73,62 @@ def test_a_full_pool_takes_no_server_whichever_host_it_would_run_on(
         cloud.settle()
     finally:
         placement.set_inventory(pool.uuid, before)
+
+
+@pytest.fixture
+def full_pool(placement: PlacementClient) -> Iterator[str]:
+    """The provider of a pool that has 4 GiB."""
+    (pool,) = pools(placement)
+    before = placement.get_inventories(pool.uuid)
+    placement.set_inventory(pool.uuid, {"DISK_GB": Inventory(4, allocation_ratio=1.0)})
+    yield pool.uuid
+    placement.set_inventory(pool.uuid, before)
+
+
+@pytest.mark.parametrize("gen", [1, 2])
+def test_a_move_inside_of_a_pool_needs_room_only_for_what_the_disk_grows_by(
+    cloud: SharedCloud, placement: PlacementClient, full_pool: str, gen: int
+) -> None:
+    server = cloud.with_disks()
+    larger = cloud.larger(gen)
+    for revert in (True, False):
+        cloud.resized(server, larger)
+        assert placement.get_usages(full_pool) == {"DISK_GB": 4}
+        assert cloud.audit().is_clean
+        if revert:
+            cloud.reverted(server)
+            assert placement.get_usages(full_pool) == {"DISK_GB": 3}
+            cloud.check_clean(server)
+    cloud.confirmed(server)
+    assert placement.get_usages(full_pool) == {"DISK_GB": 4}
+    cloud.check_clean(server)
+
+
+def test_a_server_of_a_full_pool_migrates_inside_of_it(
+    cloud: SharedCloud, placement: PlacementClient, full_pool: str
+) -> None:
+    placement.set_inventory(full_pool, {"DISK_GB": Inventory(3, allocation_ratio=1.0)})
+    server = cloud.with_disks()
+    cloud.admin.compute.migrate_server(server.id)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert placement.get_usages(full_pool) == {"DISK_GB": 3}
+    cloud.confirmed(server)
+    cloud.check_clean(server)
+    before = cloud.host_of(server)
+    cloud.admin.compute.live_migrate_server(server.id, host=None, block_migration="auto")
+    cloud.wait(server, "ACTIVE")
+    assert cloud.host_of(server) != before
+    assert placement.get_usages(full_pool) == {"DISK_GB": 3}
+    cloud.check_clean(server)
+
+
+@pytest.mark.usefixtures("full_pool")
+def test_a_resize_that_a_pool_has_no_room_for_is_refused(cloud: SharedCloud) -> None:
+    server = cloud.with_disks()
+    cloud.member.compute.resize_server(server.id, cloud.flavor("shared.much", gen=2, disk=4, ephemeral=1, swap=64))
+    cloud.failed(server)
+    assert "2 are full on DISK_GB (needs 3, 1 free)" in repr(cloud.moves(server)[-1])
+    cloud.check_clean(server)
 
 
 def test_a_host_reports_its_pool_again_when_its_size_has_changed(placement: PlacementClient, node: str) -> None:
