@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -111,3 +113,19 @@ def test_a_disk_that_came_from_another_host_is_not_copied(host: Host) -> None:
     inode = received.stat().st_ino
     host.disks.create_root(SERVER, RootDisk(host.base, "base", snapshot=received, size_gb=1))
     assert host.disks.root(SERVER).stat().st_ino == inode and not received.exists()
+
+
+def test_a_disk_that_was_received_on_another_mount_is_copied(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def between_mounts(source: Path, target: Path) -> Path:
+        if source.parent != target.parent:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source), None, str(target))
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", between_mounts)
+    received = host.image_cache.path("received")
+    run("qemu-img", "create", "-q", "-f", "qcow2", received, "1M")
+    host.disks.create_root(SERVER, RootDisk(host.base, "base", snapshot=received, size_gb=1))
+    assert qemu_img.info(host.disks.root(SERVER))["full-backing-filename"] == str(host.base.path)
+    assert not received.exists()
