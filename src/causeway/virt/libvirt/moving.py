@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 
 from causeway.errors import GuestFailed, WarmCopyImpossible
@@ -129,7 +130,8 @@ class MovingGuests(Driver, ABC):
     def live_migrate(
         self, spec: GuestSpec, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
     ) -> None:
-        self._live.migrate(spec.instance.uuid, target, options, progress)
+        must_be_whole = partial(live_source.must_be_whole, self._disks, spec.instance)
+        self._live.migrate(spec.instance.uuid, target, options, progress, must_be_whole)
 
     def live_progress(self, uuid: str) -> LiveProgress | None:
         return self._live.progress(uuid)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -70,14 +69,15 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
     if domain.find("devices/hostdev") is not None:
         raise GuestFailed(f"Server {uuid} has devices of its host, which can't go with it while it runs.")
     shared = disks.offered(uuid)
+    bases = bases_of(disks, instance, {path.name for path in local_disks(xml, folder).values()} - shared.keys())
     machine, cpu = domain.find("os/type"), domain.find("cpu")
     return LiveSource(
         hypervisor_type=HYPERVISOR_TYPE,
         hypervisor_version=version,
         disks=[
-            LiveDisk(path.name, sizes[name], _base_of(disks, instance, path))
+            LiveDisk(path.name, sizes[name], bases[path.name])
             for name, path in local_disks(xml, folder).items()
-            if path.name not in shared
+            if path.name in bases
         ]
         + [LiveDisk(name, disks.size_in_storage(uuid, name), None, each) for name, each in shared.items()],
         disk_bytes=allocated_bytes(folder),
@@ -91,14 +91,17 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
     )
 
 
-def _base_of(disks: InstanceDisks, instance: Instance, path: Path) -> str | None:
-    """The id of the image below a disk; None: the disk stands alone. Raises `GuestFailed` if the image is not known."""
-    if qemu_img.layer_below(path) is None:
-        return None
-    base = disks.base_image_id(instance.uuid) or instance.image_ref
-    if path.name != ROOT_DISK or not base:
-        raise GuestFailed(f"It is not known which image disk {path.name} of server {instance.uuid} stands on.")
-    return base
+def must_be_whole(disks: InstanceDisks, instance: Instance, names: Iterable[str]) -> bool:
+    """Whether all of these disks must be copied: one stands on a file of which nobody knows what image it is."""
+    return any(disks.stands_on_unknown(instance.uuid, name, instance.image_ref) for name in names)
+
+
+def bases_of(disks: InstanceDisks, instance: Instance, names: Collection[str]) -> dict[str, str | None]:
+    """Name -> the id of the image below a disk, which its copy stands on; None: its copy stands alone."""
+    found: dict[str, str | None] = dict.fromkeys(names)
+    if ROOT_DISK in found and not must_be_whole(disks, instance, names):
+        found[ROOT_DISK] = disks.base_image_of(instance.uuid, instance.image_ref)
+    return found
 
 
 def check_target(connection: Connection, source: LiveSource, *, virt_type: str, room: int) -> None:

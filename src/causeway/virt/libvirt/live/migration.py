@@ -64,12 +64,20 @@ class LiveMigrations:
         return self._connection.call(f"say where guest {uuid} is", look, again=True)
 
     def migrate(
-        self, uuid: str, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
+        self,
+        uuid: str,
+        target: LiveTarget,
+        options: LiveOptions,
+        progress: Callable[[LiveProgress], None],
+        must_be_whole: Callable[[list[str]], bool],
     ) -> None:
+        """``must_be_whole``: whether all of these disks (names) must be copied, also what base images have."""
         call: AsideCall[None] | None = None
         if self._job(uuid) is None:
             options = replace(options, tls=options.tls or self.settings.tls)
-            call = self._connection.begin_aside(lambda hypervisor: self._send(hypervisor, uuid, target, options))
+            call = self._connection.begin_aside(
+                lambda hypervisor: self._send(hypervisor, uuid, target, options, must_be_whole)
+            )
         self._follow(uuid, call, progress)
 
     def progress(self, uuid: str) -> LiveProgress | None:
@@ -136,7 +144,14 @@ class LiveMigrations:
                 timeout=_LOOK_SECONDS,
             )
 
-    def _send(self, hypervisor: Any, uuid: str, target: LiveTarget, options: LiveOptions) -> None:
+    def _send(
+        self,
+        hypervisor: Any,
+        uuid: str,
+        target: LiveTarget,
+        options: LiveOptions,
+        must_be_whole: Callable[[list[str]], bool],
+    ) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
         presence.refuse_in_transit(domain)
         source = domain.XMLDesc(MIGRATABLE)
@@ -170,7 +185,9 @@ class LiveMigrations:
             # Post-copy continues a running guest at the target; libvirt refuses it for one that stands still.
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
-        is_whole = bool(target.details.get("blank_disks"))
+        is_whole = bool(target.details.get("blank_disks")) or must_be_whole(
+            [files[name].name for name in disks if name in files]
+        )
         flags = flags_of(disks, options, runs_on=runs_on, both_open=both_open, is_whole=is_whole)
         domain.migrateToURI3(self.settings.uri_of(target.address), parameters, flags)
 

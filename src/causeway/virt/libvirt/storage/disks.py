@@ -20,6 +20,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -148,35 +149,44 @@ class InstanceDisks(InstanceFolders):
             if path.exists():
                 qemu_img.layer_below(path)
 
-    def base_image_id(self, uuid: str) -> str | None:
-        """The id of the image below the root disk; None: it was not recorded, or the disk stands alone."""
-        found: str | None = self._read_info(self.folder(uuid)).get("base_image_id")
-        return found
-
     @contextmanager
     def export(self, uuid: str, name: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
         """A copy of a disk: what differs from its base image, or (``flatten``) everything.
 
-        The copy names no backing file, because image services refuse images that do. ``image_ref``: the server's image, in case
-        the base image was not recorded. Raises `GuestFailed` if there is no such disk.
+        The copy names no backing file, because image services refuse images that do. If it is not known on which image the disk
+        stands, the copy has everything. ``image_ref``: the server's image. Raises `GuestFailed` if there is no such disk.
         """
         folder = next((path for path in (self.folder(uuid), self.stashed_folder(uuid)) if (path / name).exists()), None)
         if folder is None:
             raise GuestFailed(f"Server {uuid} has no disk '{name}' on this host.")
         disk = folder / name
         base = qemu_img.layer_below(disk)
-        base_image_id = self._read_info(folder).get("base_image_id") or image_ref or None
-        if flatten or base is None or name != ROOT_DISK:
-            base_image_id = None
+        base_image_id = None if flatten else self._image_below(folder, name, base, image_ref)
         with self.new_export(uuid, name) as copy:
             qemu_img.copy(disk, copy, base if base_image_id is not None else None, self.timeout)
             yield DiskExport(name, copy, QCOW2, copy.stat().st_size, base_image_id)
 
     def base_image_of(self, uuid: str, image_ref: str) -> str | None:
-        """The id of the image below the root disk; None: the disk stands alone. ``image_ref``: see `export`."""
-        if qemu_img.layer_below(self.root(uuid)) is None:
+        """The id of the image below the root disk; None: the disk stands alone, or nobody knows on which image.
+
+        ``image_ref``: see `export`.
+        """
+        below = qemu_img.layer_below(self.root(uuid))
+        return self._image_below(self.folder(uuid), ROOT_DISK, below, image_ref)
+
+    def stands_on_unknown(self, uuid: str, name: str, image_ref: str) -> bool:
+        """Whether a disk stands on a file of which nobody knows what image it is, so that only all of it can be copied."""
+        folder = self.folder(uuid)
+        below = qemu_img.layer_below(folder / name)
+        return below is not None and self._image_below(folder, name, below, image_ref) is None
+
+    def _image_below(self, folder: Path, name: str, below: qemu_img.Layer | None, image_ref: str) -> str | None:
+        if below is None or name != ROOT_DISK:
             return None
-        return self._read_info(self.folder(uuid)).get("base_image_id") or image_ref or None
+        recorded: str | None = self._read_info(folder).get("base_image_id")
+        if recorded is None and below.path.name in _names_of(image_ref):
+            return image_ref
+        return recorded
 
     # of copies that come round by round: see `WarmCopyMethods`
 
@@ -322,7 +332,7 @@ class InstanceDisks(InstanceFolders):
         try:
             return durable.read(folder / "disk.info", _object) or {}
         except durable.Torn:
-            # Callers then use the server's own image, which is right unless the server was rebuilt.
+            # The name of the file below the disk shows whether that is the server's image.
             return {}
 
 
@@ -331,6 +341,11 @@ def _object(content: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")
     return found
+
+
+def _names_of(image_id: str) -> tuple[str, ...]:
+    """What base files of an image are called: here, and by Nova (``nova.virt.imagecache.get_cache_fname``)."""
+    return (image_id, sha1(image_id.encode(), usedforsecurity=False).hexdigest()) if image_id else ()
 
 
 def _existing(base: BaseImage) -> BaseImage:

@@ -82,9 +82,6 @@ class FolderDisks(DisksInStorage):
             self.show(uuid, name)
         super().check_usable(uuid)
 
-    def base_image_id(self, uuid: str) -> str | None:
-        return self._base_of(self.folder(uuid)) or super().base_image_id(uuid)
-
     def _read_info(self, folder: Path) -> dict[str, str]:
         base = self._base_of(folder)
         return super()._read_info(folder) if base is None else {"base_image_id": base}

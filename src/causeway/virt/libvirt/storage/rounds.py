@@ -73,6 +73,11 @@ class Rounds:
     ) -> warm.Round:
         """See `WarmCopyMethods.begin_round`. Also raises `WarmCopyImpossible` if somebody else makes a backup of the guest."""
         uuid = instance.uuid
+        base_image_id = None
+        if ROOT_DISK in names and not flatten:
+            base_image_id = self._disks.base_image_of(uuid, instance.image_ref)
+            # What no image is known to have is sent.
+            flatten = base_image_id is None
         if since is not None and not self._knows(uuid, since):
             since = None
         try:
@@ -83,9 +88,6 @@ class Rounds:
             # QEMU was killed, so what changed is not known.
             since = None
             sizes = self._begin_one(instance, names, number, since=None, flatten=flatten)
-        base_image_id = None
-        if ROOT_DISK in names and not flatten:
-            base_image_id = self._disks.base_image_of(uuid, instance.image_ref)
         disks = [
             warm.RoundDisk(name, size, BLOCK, base_image_id if name == ROOT_DISK else None)
             for name, size in zip(names, sizes, strict=True)
@@ -146,7 +148,7 @@ class Rounds:
                 dirty = [(each.offset, each.length) for each in client.extents(bitmap) if each.flags & nbd.DIRTY]
                 yield Reader(client, joined(dirty, client.size), None)
                 return
-            base = None if record.flatten else stack.enter_context(self._base(uuid, name))
+            base = None if record.flatten or name != ROOT_DISK else stack.enter_context(self._base(uuid, name))
             found = [
                 (each.offset, each.length)
                 for each in client.extents(nbd.ALLOCATION)
