@@ -78,8 +78,10 @@ class CellConductorClient(Client):
         """
 
     @call(since="1.0", reporter=("host",))
-    def recorded_claims(self, context: RequestContext, *, host: str, instance_uuids: list[str]) -> list[RecordedClaim]:
-        """Returns the resources that the host should hold for these servers, according to their records."""
+    def recorded_claims(
+        self, context: RequestContext, *, host: str, instance_uuids: list[str] | None
+    ) -> list[RecordedClaim]:
+        """Returns the resources that the host should hold for these servers, according to their records. None: for all."""
 
     @call(since="1.1", timeout=KEY_TIMEOUT, reporter=("host",))
     def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:

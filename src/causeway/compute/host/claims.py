@@ -56,6 +56,8 @@ class Claims:
 
     def __init__(self, directory: Path, host: str, *, limits: fit.Limits) -> None:
         self._directory = directory
+        # Is there from a host's first start until it knows what servers hold that were here before.
+        self._unread = directory.with_name(f"{directory.name}.unread")
         self._host = host
         self._limits = limits
         self._lock = threading.Lock()
@@ -70,6 +72,8 @@ class Claims:
     def load(self, topology: NUMATopology | None, devices: list[PciDevice]) -> None:
         """Sets the host's resources, and reads the claims of earlier processes."""
         self._topology, self._devices = topology, devices
+        if not self._directory.exists():
+            durable.write(self._unread, b"")
         durable.make_folder(self._directory)
         durable.discard_unfinished(self._directory)
         # A torn file that was not restored since an earlier start still counts.
@@ -111,6 +115,15 @@ class Claims:
         with self._lock:
             return sorted(self._torn)
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether the host has started for the first time, and does not know yet what its servers hold. No claim can be made."""
+        return self._unread.exists()
+
+    def note_read(self) -> None:
+        """Notes that all that servers hold here is claimed."""
+        durable.delete(self._unread)
+
     def restore(self, instance_uuid: str, recorded: list[tuple[Instance, str | None]]) -> None:
         """Restores the claims of a torn file from the records of its server, each with the migration that brought it.
 
@@ -127,10 +140,11 @@ class Claims:
         LOG.warning("What server %s holds on host %s is claimed again, as its record says", instance_uuid, self._host)
 
     def _try(self, instance: Instance, migration_uuid: str | None) -> Claim:
-        if self._torn:
+        if self._torn or self.is_unread:
+            why = f"torn records in {self._directory}" if self._torn else "it asks for them at its first start"
             raise errors.ClaimRefused(
                 "The chosen host does not know at present which CPUs and devices its servers hold.",
-                details=f"host {self._host}: torn records in {self._directory}",
+                details=f"host {self._host}: {why}",
             )
         try:
             return self._fit(instance, migration_uuid)

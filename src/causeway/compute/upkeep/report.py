@@ -237,8 +237,13 @@ class Reporter:
         self._try("report its claims", self._report_again)
 
     def restore_claims(self) -> None:
-        """Restores the claims of servers whose files were torn, from the servers' records."""
+        """Restores the claims of servers whose files were torn, from the servers' records. At a first start, of all servers.
+
+        A host may have had its guests before: from another compute service, or before its folder was lost.
+        """
         host = self._host
+        if host.claims.is_unread:
+            self._claim_all()
         torn = host.claims.torn()
         if not torn:
             return
@@ -249,6 +254,17 @@ class Reporter:
                 host.claims.restore(uuid, [(each.instance, each.migration_uuid) for each in of_server])
             except (errors.ClaimRefused, OSError) as failure:
                 LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, failure)
+
+    def _claim_all(self) -> None:
+        host = self._host
+        recorded = host.conductor.recorded_claims(admin_context(), host=host.name, instance_uuids=None)
+        for each in recorded:
+            try:
+                host.claims.adopt(each.instance, each.migration_uuid)
+            except errors.ClaimRefused as refusal:
+                # Claims of other servers are known all the same, and the audit finds the one that is missing.
+                LOG.error("Host %s can't claim what server %s holds: %s", host.name, each.instance.uuid, refusal)
+        host.claims.note_read()
 
     def report_alive(self, *, timeout: float | None = None) -> None:
         """Reports to the cell's conductor, one report at a time, so that none overtakes a newer one.

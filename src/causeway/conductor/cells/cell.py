@@ -249,10 +249,12 @@ class CellEndpoint:
         context: RequestContext,  # noqa: ARG002
         *,
         host: str,
-        instance_uuids: list[str],
+        instance_uuids: list[str] | None,
     ) -> list[RecordedClaim]:
-        wanted = set(instance_uuids)
-        servers = [each for each in instances.of_host_or_moving(self._database(), host) if each.uuid in wanted]
+        servers = instances.of_host_or_moving(self._database(), host)
+        if instance_uuids is not None:
+            wanted = set(instance_uuids)
+            servers = [each for each in servers if each.uuid in wanted]
         return [claim for server in servers for claim in recorded_claims(server, host)]
 
     def volume_key(self, context: RequestContext, *, host: str, volume_id: str, public_key: str) -> VolumeKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import uuid
 from collections.abc import Callable
@@ -206,6 +207,30 @@ def test_claims_outlive_the_compute(cloud: Cloud) -> None:
         again.load(before._topology, before._devices)
         assert again.topology() == before.topology()
         assert (again.devices(), again.listed()) == (before.devices(), before.listed())
+
+
+@pytest.mark.embedded("looks into computes and conductors, and at calls")
+def test_a_host_that_starts_for_the_first_time_claims_what_its_servers_hold(cloud: Cloud) -> None:
+    """They may have come from another compute service, or the host's folder was lost."""
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
+    target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
+    for host in (cloud.record(server, "cell1").host, target):
+        assert host is not None
+        reporter = cloud.parts.computes[host]._reporter
+        claims = reporter._host.claims
+        before = claims.topology(), claims.devices(), claims.listed()
+        shutil.rmtree(claims._directory)
+        claims._claims.clear()
+        claims.load(claims._topology, claims._devices)
+        assert claims.listed() == []
+        with pytest.raises(errors.ClaimRefused, match="does not know at present"):
+            claims.check(cloud.record(server, "cell1"))
+        # It may die here.
+        claims.load(claims._topology, claims._devices)
+        assert claims.is_unread
+        reporter.restore_claims()
+        assert (claims.topology(), claims.devices(), claims.listed()) == before
+        assert not claims.is_unread
 
 
 def tear_claim(cloud: Cloud, server: Any, host: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
