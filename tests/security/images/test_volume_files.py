@@ -14,7 +14,7 @@ from causeway.virt.libvirt.storage import qemu_img, volume_files
 from causeway.virt.libvirt.storage.qemu_img import Layer
 from causeway.virt.libvirt.storage.volumes import Volumes
 from tests.security.images.contents import MIB, qcow2, vmdk_text
-from tests.unit.virt.ceph_host import no_ceph, no_secrets
+from tests.unit.virt.ceph_host import no_ceph, no_secrets, no_shares
 
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 
@@ -96,6 +96,8 @@ def test_a_file_that_is_not_below_is_not_merged_into(volume: Path) -> None:
 def test_a_volume_is_raw_or_qcow2(tmp_path: Path, volume: Path, said: str) -> None:
     info = {"driver_volume_type": "nfs", "data": {"format": said}}
     device = BlockDevice("b", "s", "volume", "volume", device_name="/dev/vdb", volume_id="v", connection_info=info)
-    volumes = Volumes("host", tmp_path / "mnt", tmp_path / "locks", lambda _id: set(), no_ceph(), no_secrets())
+    volumes = Volumes(
+        "host", no_shares(tmp_path / "mnt"), tmp_path / "locks", lambda _id: set(), no_ceph(), no_secrets()
+    )
     with pytest.raises(GuestFailed, match=said):
         volumes.as_disk(device, volume, is_block=False)

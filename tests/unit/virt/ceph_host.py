@@ -16,6 +16,7 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.storage.ceph_secrets import CephSecrets
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
+from causeway.virt.libvirt.storage.shares import Shares
 from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 
 SECRET = "4a1e6a26-0e4e-4c5e-9d4f-000000000001"
@@ -131,6 +132,10 @@ class CephHost:
 def no_ceph() -> CephVolumes:
     """Of a host without it."""
     return CephHost(Path("/nonexistent")).volumes()
+
+
+def no_shares(folder: Path) -> Shares:
+    return Shares(folder, lambda _name: set())
 
 
 def no_secrets() -> VolumeSecrets:

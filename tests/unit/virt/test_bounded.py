@@ -14,7 +14,7 @@ from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.virt.libvirt.bounded import within
 from causeway.virt.libvirt.storage import volumes
-from tests.unit.virt.ceph_host import no_ceph, no_secrets
+from tests.unit.virt.ceph_host import no_ceph, no_secrets, no_shares
 
 
 def test_what_ends_in_time_is_returned_or_raised() -> None:
@@ -52,7 +52,7 @@ def test_a_volume_whose_server_does_not_answer(tmp_path: Path, monkeypatch: pyte
         volume_id="volume-1",
         connection_info={"driver_volume_type": "nfs", "data": {}},
     )
-    found = volumes.Volumes("host1", tmp_path, tmp_path, lambda _volume: set(), no_ceph(), no_secrets())
+    found = volumes.Volumes("host1", no_shares(tmp_path), tmp_path, lambda _volume: set(), no_ceph(), no_secrets())
     with pytest.raises(GuestFailed, match=f"The host did not {what} volume volume-1 within"):
         getattr(found, what)("server", volume)
     ends.set()

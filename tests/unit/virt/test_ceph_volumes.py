@@ -21,7 +21,7 @@ from causeway.virt.libvirt.storage import qemu_img
 from causeway.virt.libvirt.storage.ceph_volumes import CephAccount
 from causeway.virt.libvirt.storage.volume_secrets import check_provider
 from causeway.virt.libvirt.storage.volumes import Volumes
-from tests.unit.virt.ceph_host import DATA, KEY, KEYRING, SECRET, CephHost
+from tests.unit.virt.ceph_host import DATA, KEY, KEYRING, SECRET, CephHost, no_shares
 
 MONITORS = (Monitor("10.0.0.1", "6789"), Monitor("fd00::1", "6790"))
 
@@ -34,7 +34,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CephHost:
 
 
 def volumes(host: CephHost) -> Volumes:
-    return Volumes("host1", host.folder, host.folder, lambda _volume: set(), host.volumes(), host.volume_secrets())
+    return Volumes(
+        "host1", no_shares(host.folder), host.folder, lambda _volume: set(), host.volumes(), host.volume_secrets()
+    )
 
 
 def device(**data: object) -> BlockDevice:

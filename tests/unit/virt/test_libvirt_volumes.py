@@ -11,6 +11,7 @@ pytest.importorskip("libvirt")
 
 from causeway.model.block_device import BlockDevice
 from causeway.virt.libvirt.guest_xml.domain_xml import device_of_serial, disk_xml
+from causeway.virt.libvirt.storage.shares import Shares
 from causeway.virt.libvirt.storage.volumes import Volumes
 from tests.unit.virt.ceph_host import no_ceph, no_secrets
 
@@ -50,7 +51,12 @@ def defined() -> dict[str, set[str]]:
 @pytest.fixture
 def volumes(tmp_path: Path, defined: dict[str, set[str]]) -> Volumes:
     return Volumes(
-        "host1", tmp_path, tmp_path, lambda volume_id: defined.get(volume_id, set()), no_ceph(), no_secrets()
+        "host1",
+        Shares(tmp_path / "mnt", lambda name: defined.get(name, set())),
+        tmp_path,
+        lambda volume_id: defined.get(volume_id, set()),
+        no_ceph(),
+        no_secrets(),
     )
 
 

@@ -47,6 +47,7 @@ from causeway.virt.libvirt.guest_volumes import GuestVolumes
 from causeway.virt.libvirt.guest_xml import uefi
 from causeway.virt.libvirt.guest_xml.domain_xml import (
     card_model,
+    device_in_folder,
     device_of_serial,
     domain_xml,
     interface_xml,
@@ -65,6 +66,7 @@ from causeway.virt.libvirt.storage.ceph_volumes import CephAccount, CephVolumes
 from causeway.virt.libvirt.storage.disk_pools import DiskPool
 from causeway.virt.libvirt.storage.kept_files import SWTPM, KeptFiles
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
+from causeway.virt.libvirt.storage.shares import Shares
 from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
 from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 from causeway.virt.libvirt.storage.volumes import Volumes, direct_io_works
@@ -130,7 +132,10 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
         self._capabilities = host_traits.Capabilities(self._loaders, has_tpm=has_tpm)
         self._volumes = Volumes(
             hostname,
-            instances_dir / "mnt",
+            Shares(
+                instances_dir / "mnt",
+                lambda folder: devices.guests_with(self._connection, lambda xml: device_in_folder(xml, folder)),
+            ),
             instances_dir / "locks",
             lambda volume_id: devices.guests_with(self._connection, lambda xml: device_of_serial(xml, volume_id)),
             CephVolumes(secrets, ceph or CephAccount()),

@@ -205,6 +205,15 @@ def device_of_serial(xml: str, serial: str) -> str | None:
     return None
 
 
+def device_in_folder(xml: str, folder: str) -> str | None:
+    """The XML of a guest's disk that is a file in a folder of this name; None: it has none."""
+    for disk in ET.fromstring(xml).iterfind("devices/disk"):
+        source = disk.find("source")
+        if source is not None and Path(source.get("file", "")).parent.name == folder:
+            return ET.tostring(disk, encoding="unicode")
+    return None
+
+
 def card_model(xml: str) -> str | None:
     """The model of the guest's network cards, for a card that is added; None: it has no card."""
     model = ET.fromstring(xml).find("devices/interface/model")

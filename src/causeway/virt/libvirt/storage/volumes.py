@@ -7,7 +7,7 @@ import stat
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import LIMITS, GuestDisk
 from causeway.virt.libvirt.guest_xml.rbd_source import PROTOCOL, RbdSource
 from causeway.virt.libvirt.storage import volume_needs
 from causeway.virt.libvirt.storage.ceph_volumes import CephVolumes
+from causeway.virt.libvirt.storage.shares import Shares
 from causeway.virt.libvirt.storage.volume_secrets import VolumeSecrets
 
 _SCAN_ATTEMPTS = 5
@@ -35,7 +36,7 @@ _BRICK_ERRORS = (brick_exception.BrickException, processutils.ProcessExecutionEr
 
 
 class Volumes:
-    """``mount_dir``: where NFS shares and the like are mounted. ``lock_dir``: the locks of os-brick between processes.
+    """``shares``: mounts and unmounts NFS shares. ``lock_dir``: the locks of os-brick between processes.
 
     ``guests_with(volume_id)``: the guests whose definitions have the volume. A host connects a volume once, even if several of
     its guests have it, so it is disconnected with the last of them (bug 2048837). ``ceph``: for volumes in Ceph, which
@@ -45,7 +46,7 @@ class Volumes:
     def __init__(
         self,
         hostname: str,
-        mount_dir: Path,
+        shares: Shares,
         lock_dir: Path,
         guests_with: Callable[[str], set[str]],
         ceph: CephVolumes,
@@ -58,7 +59,7 @@ class Volumes:
         self._users: dict[str, set[str]] = defaultdict(set)
         self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._hostname = hostname
-        self._mount_dir = mount_dir
+        self._shares = shares
         self._lock = threading.Lock()
         self._properties: dict[str, Any] | None = None
         # Without this os-brick fails when it wants a lock between processes.
@@ -123,8 +124,14 @@ class Volumes:
             path = Path(str(device["path"]))
             return self.as_disk(volume, path, is_block=stat.S_ISBLK(path.stat().st_mode))
 
+        kept = (
+            nullcontext()
+            if (export := _export(info)) is None
+            else self._shares.connecting(export, str(volume.volume_id))
+        )
         try:
-            return within(_CONNECT_SECONDS, f"connect volume {volume.volume_id}", connect)
+            with kept:
+                return within(_CONNECT_SECONDS, f"connect volume {volume.volume_id}", connect)
         except _BRICK_ERRORS as error:
             raise GuestFailed(f"Volume {volume.volume_id} could not be connected.", details=str(error)) from error
 
@@ -147,6 +154,8 @@ class Volumes:
             within(_CONNECT_SECONDS, f"disconnect volume {volume.volume_id}", disconnect)
         except _BRICK_ERRORS as error:
             raise GuestFailed(f"Volume {volume.volume_id} could not be disconnected.", details=str(error)) from error
+        if (export := _export(info)) is not None:
+            self._shares.release(export, str(volume.volume_id))
 
     def size_in_ceph(self, volume: BlockDevice) -> int | None:
         """The bytes of a volume in Ceph; None: it is elsewhere. Raises `GuestFailed`."""
@@ -184,11 +193,17 @@ class Volumes:
     def _connector(self, protocol: str) -> Any:
         options: dict[str, Any] = {}
         if protocol in ("nfs", "glusterfs", "quobyte", "vzstorage", "scality"):
-            self._mount_dir.mkdir(parents=True, exist_ok=True)
-            options["nfs_mount_point_base"] = str(self._mount_dir)
+            self._shares.mount_base.mkdir(parents=True, exist_ok=True)
+            options["nfs_mount_point_base"] = str(self._shares.mount_base)
         return connector.InitiatorConnector.factory(
             protocol.upper(), "", use_multipath=False, device_scan_attempts=_SCAN_ATTEMPTS, **options
         )
+
+
+def _export(info: dict[str, Any]) -> str | None:
+    """The NFS share that a volume is in; None: it is in none."""
+    export = _data(info).get("export")
+    return str(export) if _protocol(info) == "nfs" and export else None
 
 
 def connector_of(hostname: str, host_ip: str) -> dict[str, Any]:
