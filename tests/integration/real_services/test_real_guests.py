@@ -99,6 +99,16 @@ def answers(cloud: GuestCloud, server: Any, *, off: str = "") -> None:
             raise
 
 
+def hosts_with_shares(cloud: GuestCloud) -> set[str]:
+    """The hosts that have a share with volumes mounted, as their computes' kernel says."""
+    found = set()
+    for host in cloud.hosts:
+        mounts = Path(f"/proc/{cloud.processes[host].pid}/mountinfo").read_text().splitlines()
+        if any("/instances/mnt/" in line.split()[4] and f"/{host}/" in line.split()[4] for line in mounts):
+            found.add(host)
+    return found
+
+
 def is_whole(cloud: GuestCloud, server: Any, volume: Any) -> None:
     """Runs where the records say, once; its port and its volume are there and nowhere else; nobody disagrees."""
     cloud.settle()
@@ -110,6 +120,7 @@ def is_whole(cloud: GuestCloud, server: Any, volume: Any) -> None:
     assert bindings(cloud, server) == {host: "ACTIVE"}
     (attachment,) = cloud.admin.block_storage.get_volume(volume.id).attachments
     assert attachment["host_name"] == host
+    assert hosts_with_shares(cloud) == {host}
     assert audit(cloud) == []
     answers(cloud, server)
 
