@@ -93,7 +93,7 @@ def save_guest(
                 expected_task=expected_task,
                 power_state=outcome.power_state,
                 network_info=seen_ports_in(connection, uuid, outcome.network_info),
-                **changes,
+                **(changes | outcome.renamed),
             )
         except (errors.StateChanged, errors.ServerNotFound) as change:
             LOG.info("Server %s is not what it was when its guest was made: %s", uuid, change.message)

@@ -104,6 +104,8 @@ class Instance:
     tags: list[str] = field(default_factory=list)
     security_groups: list[str] = field(default_factory=list)
     network_info: list[Vif] = field(default_factory=list)
+    # Of a guest that was not made under the computed name: it keeps its own on every host. None: the computed one.
+    guest_name: str | None = None
     hidden: bool = False
     deleted: bool = False
     created_at: datetime | None = None
@@ -118,13 +120,17 @@ class Instance:
             return ServerStatus.DELETED
         return server_status(self.vm_state, self.task_state)
 
-    def guest_name(self, template: str) -> str:
-        """The guest's name on its hypervisor, by ``[DEFAULT] instance_name_template``. Raises ValueError if it makes none."""
+    def name_on_hypervisor(self, template: str) -> str:
+        """The guest's name: the recorded one, or that of the template. Raises ValueError if the template makes none."""
+        return self.guest_name or self.computed_name(template)
+
+    def computed_name(self, template: str) -> str:
+        """The guest's name by ``[DEFAULT] instance_name_template``. Raises ValueError if it makes none."""
         return name_guest(template, self.uuid, self.project_id, self.user_id, self.hostname)
 
 
 def name_guest(template: str, uuid: str, project_id: str | None, user_id: str | None, hostname: str | None) -> str:
-    """Like `Instance.guest_name`.
+    """Like `Instance.computed_name`.
 
     Numbers in the template are filled with the uuid as a number, since ids of rows differ between cells.
     """

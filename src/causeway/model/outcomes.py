@@ -49,6 +49,13 @@ class GuestOutcome:
     pci_devices: list[PciDevice] = field(default_factory=list)
     # The machine type of a new guest, to be recorded if none is.
     machine_type: str | None = None
+    # The name that the guest has on this host, for a server whose record has one; None: not said.
+    guest_name: str | None = None
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The change of the server's record: the guest may have got another name, because the recorded one was not free."""
+        return {} if self.guest_name is None else {"guest_name": self.guest_name}
 
 
 @dataclass

@@ -126,7 +126,7 @@ def create_extra(instance: Instance, name_template: str) -> Extra:
             "keypairs": [payloads.keypair(each) for each in instance.keypairs],
             "tags": list(instance.tags),
             "trusted_image_certificates": instance.trusted_image_certificates,
-            "instance_name": instance.guest_name(name_template),
+            "instance_name": instance.name_on_hypervisor(name_template),
         },
     )
 

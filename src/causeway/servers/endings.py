@@ -52,7 +52,7 @@ def came_up(
 
     ``beside_devices``: ports may have been attached or detached meanwhile (`causeway.model.exclusion`).
     """
-    known = {
+    known: dict[str, Any] = {
         "power_state": guest.power_state,
         "network_info": guest.network_info,
         "host": there.host,
@@ -61,7 +61,7 @@ def came_up(
         "launched_at": utcnow(),
         "numa_topology": guest.numa_topology,
         "pci_devices": guest.pci_devices,
-    }
+    } | guest.renamed
     with run.database.write() as connection:
         device_records.save_connections_in(connection, guest)
         if guest.machine_type is not None and machine_type.recorded(there.system_metadata) is None:

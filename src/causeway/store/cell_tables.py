@@ -86,6 +86,8 @@ class Instances(CellBase):
     system_metadata: Mapped[dict[str, Any]]
     security_groups: Mapped[list[Any]]
     network_info: Mapped[list[Any]]
+    # NULL: the guest has the name that the template makes.
+    guest_name: Mapped[str | None] = mapped_column(Name)
     hidden: Mapped[bool | None]
     # The move that has read this row for the last time, or that has written it as a copy: nobody else may write to it.
     closed_by: Mapped[str | None] = mapped_column(Uuid)

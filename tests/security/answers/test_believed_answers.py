@@ -80,6 +80,13 @@ def test_what_is_recorded_of_a_volume_is_how_it_is_connected() -> None:
     assert outcome.block_devices == [volume(connection_info={"data": 1, answers.CONNECTED_HOST: HOST})]
 
 
+def test_a_host_names_only_a_guest_whose_recorded_name_another_one_may_have() -> None:
+    recorded, computed = instance(guest_name="instance-0000002a"), f"instance-{SERVER}"
+    said = guest(guest_name=computed)
+    assert believed("start_guest", order(instance=recorded), said).guest_name == computed
+    assert believed("start_guest", order(), said).guest_name is None
+
+
 REQUEST = InstancePCIRequest("one", 1, [])
 
 
@@ -101,6 +108,8 @@ REFUSED: list[tuple[str, dict[str, Any], Any]] = [
     ("start_guest", order(), guest(bytes_done=2**63)),
     ("start_guest", order(), guest(bytes_done=-1)),
     ("start_guest", order(), guest(machine_type="pc' emulator='/bin/sh")),
+    ("start_guest", order(instance=instance(guest_name="instance-0000002a")), guest(guest_name=f"instance-{OTHER}")),
+    ("start_guest", order(instance=instance(guest_name="instance-0000002a")), guest(guest_name="../x' file='/y")),
     ("start_guest", order(), guest(pci_devices=[PciDevice("0000:81:00.0", "8086", "1", instance_uuid=OTHER)])),
     ("start_guest", order(), guest(pci_devices=[PciDevice("../../x", "8086", "1")])),
     (

@@ -36,6 +36,7 @@ READING = {
     "diagnostics",
     "disk_bytes",
     "disk_room",
+    "guest_name",
     "has_copy",
     "has_rescue_disk",
     "has_round",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import sqlalchemy as sa
 from alembic import command
@@ -29,14 +31,16 @@ def is_at(database: Database, revision: str) -> None:
         command.stamp(config, revision)
 
 
-def test_the_column_of_passwords_is_added(database: Database, server: Instance) -> None:
+@pytest.mark.parametrize(("column", "before"), [("admin_password", "0008"), ("guest_name", "0009")])
+def test_a_column_is_added(database: Database, server: Instance, column: str, before: str) -> None:
     with database.write() as connection:
         for table in ("instances", "shadow_instances"):
-            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN admin_password"))
-    is_at(database, "0008")
+            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+    is_at(database, before)
     schema.sync(database, "cell")
-    instances.update(database, server.uuid, admin_password="secret")
-    assert instances.get(database, server.uuid).admin_password == "secret"
+    changes: dict[str, Any] = {column: "text"}
+    instances.update(database, server.uuid, **changes)
+    assert getattr(instances.get(database, server.uuid), column) == "text"
 
 
 def test_a_schema_that_no_release_made_is_refused(database: Database) -> None:

@@ -24,6 +24,7 @@ FREE = {
     "discard_temporary_files",
     "disk_bytes",
     "end_rounds",
+    "guest_name",
     "has_copy",
     "has_rescue_disk",
     "has_round",

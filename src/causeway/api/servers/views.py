@@ -53,10 +53,12 @@ _BASE_COLUMNS = frozenset(
 )  # fmt: skip
 _INNER_COLUMNS = frozenset(
     {
-        "node", "reservation_id", "launch_index", "hostname", "kernel_id", "ramdisk_id", "root_device_name", "user_data",
+        "node", "guest_name", "reservation_id", "launch_index", "hostname", "kernel_id", "ramdisk_id", "root_device_name",
+        "user_data",
     }
 )  # fmt: skip
-_INNER_SHOWN = sorted(_INNER_COLUMNS - {"node"})
+_INNER_OF_ALL_VERSIONS = frozenset({"node", "guest_name"})
+_INNER_SHOWN = sorted(_INNER_COLUMNS - _INNER_OF_ALL_VERSIONS)
 _COLUMNS_SINCE: list[tuple[int, str]] = [
     (9, "locked"),
     (19, "display_description"),
@@ -153,7 +155,7 @@ class ServerView:
         names.update(column for first, column in _COLUMNS_SINCE if self.minor >= first)
         mine = self._sight(self.request.project_id, self.request.user_id)
         if mine.inner:
-            names |= {"node"} if self.minor < 3 else _INNER_COLUMNS
+            names |= _INNER_OF_ALL_VERSIONS if self.minor < 3 else _INNER_COLUMNS
         return frozenset(names)
 
     def links(self, uuid: str) -> list[dict[str, str]]:
@@ -240,7 +242,7 @@ class ServerView:
         ]
         if sight.inner:
             shown["OS-EXT-SRV-ATTR:host"] = row["host"]
-            shown["OS-EXT-SRV-ATTR:instance_name"] = name_guest(
+            shown["OS-EXT-SRV-ATTR:instance_name"] = row["guest_name"] or name_guest(
                 self._name_template, row["uuid"], row["project_id"], row["user_id"], row.get("hostname", "")
             )
             shown["OS-EXT-SRV-ATTR:hypervisor_hostname"] = row["node"]

@@ -42,6 +42,7 @@ def build(host: Host, context: RequestContext, instance: Instance, block_devices
             numa_topology=instance.numa_topology,
             pci_devices=instance.pci_devices,
             machine_type=host.driver.machine_type(instance),
+            guest_name=guest.name_here(host, instance),
         )
 
 

@@ -70,12 +70,22 @@ def refuse_late_start(host: Host, context: RequestContext, instance: Instance) -
 
 
 def outcome_of(
-    instance: Instance, power_state: PowerState, vifs: list[Vif], volumes: list[BlockDevice]
+    host: Host, instance: Instance, power_state: PowerState, vifs: list[Vif], volumes: list[BlockDevice]
 ) -> GuestOutcome:
     """The outcome for a guest that was started on its own host. Its claim is unchanged."""
     return GuestOutcome(
-        power_state, vifs, volumes, numa_topology=instance.numa_topology, pci_devices=instance.pci_devices
+        power_state,
+        vifs,
+        volumes,
+        numa_topology=instance.numa_topology,
+        pci_devices=instance.pci_devices,
+        guest_name=name_here(host, instance),
     )
+
+
+def name_here(host: Host, instance: Instance) -> str | None:
+    """The name that the guest has on this host, for a server whose record has one."""
+    return None if instance.guest_name is None else host.driver.guest_name(instance.uuid)
 
 
 def _config_drive(

@@ -45,4 +45,4 @@ class GuestStatesEndpoint:
                 power_state = host.driver.resume(
                     guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices)
                 )
-            return GuestOutcome(power_state, vifs, volumes)
+            return GuestOutcome(power_state, vifs, volumes, guest_name=guest.name_here(host, instance))

@@ -31,7 +31,7 @@ def start(host: Host, context: RequestContext, instance: Instance, block_devices
                 vifs_plugged=plugging.anew(watch, vifs),
             )
     rescue.discard_stale(host, instance)
-    return guest.outcome_of(instance, power_state, vifs, volumes)
+    return guest.outcome_of(host, instance, power_state, vifs, volumes)
 
 
 class PowerEndpoint:

@@ -77,6 +77,7 @@ def rebuild(
             numa_topology=instance.numa_topology,
             pci_devices=instance.pci_devices,
             machine_type=host.driver.machine_type(instance),
+            guest_name=guest.name_here(host, instance),
         )
 
 

@@ -55,7 +55,7 @@ class RescueEndpoint:
                 host.driver.prepare_rescue(spec)
                 self._power_off(instance)
                 power_state = host.driver.power_on(spec)
-            outcome = guest.outcome_of(instance, power_state, vifs, volumes)
+            outcome = guest.outcome_of(host, instance, power_state, vifs, volumes)
             outcome.bytes_done = progress.bytes_done
             return outcome
 
@@ -133,7 +133,7 @@ class RescueEndpoint:
         vifs = guest.refreshed_ports(host, context, instance)
         with guest.connected_volumes(host, context, block_devices) as volumes:
             spec = guest.spec_of(host, context, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
-            return guest.outcome_of(instance, host.driver.power_on(spec), vifs, volumes)
+            return guest.outcome_of(host, instance, host.driver.power_on(spec), vifs, volumes)
 
     def _power_off(self, instance: Instance) -> None:
         driver = self._host.driver

@@ -163,7 +163,8 @@ def make_guest(
                 )
         finally:
             host.image_cache.discard_received(instance.uuid)
-    return GuestOutcome(power_state, plugging.as_plugged(watch, vifs, power_on), volumes)
+    ports, name = plugging.as_plugged(watch, vifs, power_on), guest.name_here(host, instance)
+    return GuestOutcome(power_state, ports, volumes, guest_name=name)
 
 
 def adopt_completed(host: Host, spec: GuestSpec, operation_id: str) -> None:
@@ -187,7 +188,8 @@ def complete_running_guest(
     vifs = guest.take_over_ports(host, context, instance)
     with guest.connected_volumes(host, context, block_devices) as volumes:
         host.image_cache.discard_received(instance.uuid)
-    return GuestOutcome(PowerState.RUNNING, plugging.not_awaited(vifs), volumes)
+    name = guest.name_here(host, instance)
+    return GuestOutcome(PowerState.RUNNING, plugging.not_awaited(vifs), volumes, guest_name=name)
 
 
 def restore_from_stashed_disks(
@@ -202,7 +204,8 @@ def restore_from_stashed_disks(
         if facts.power_state is PowerState.RUNNING:
             # The guest never stopped, or an earlier attempt restored it without completing its volumes.
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                return GuestOutcome(PowerState.RUNNING, plugging.not_awaited(vifs), volumes)
+                name = guest.name_here(host, instance)
+                return GuestOutcome(PowerState.RUNNING, plugging.not_awaited(vifs), volumes, guest_name=name)
         if facts.power_state is None or not facts.has_disks:
             host.driver.restore_stashed_disks(instance.uuid)
         with guest.connected_volumes(host, context, block_devices) as volumes:
@@ -210,7 +213,8 @@ def restore_from_stashed_disks(
             power_state = host.driver.spawn(
                 spec, vifs_plugged=plugging.before_start(host, watch, vifs if power_on else [])
             )
-    return GuestOutcome(power_state, plugging.as_plugged(watch, vifs, power_on), volumes)
+    ports, name = plugging.as_plugged(watch, vifs, power_on), guest.name_here(host, instance)
+    return GuestOutcome(power_state, ports, volumes, guest_name=name)
 
 
 def destroy_with_disks(

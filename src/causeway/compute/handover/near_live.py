@@ -240,7 +240,8 @@ def _make(
         finally:
             host.image_cache.discard_received(instance.uuid)
     ports = plugging.as_plugged(watch, vifs, not is_suspended)
-    return GuestOutcome(_power_state_between(is_suspended), ports, volumes)
+    name = guest.name_here(host, instance)
+    return GuestOutcome(_power_state_between(is_suspended), ports, volumes, guest_name=name)
 
 
 def _check_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:

@@ -182,7 +182,8 @@ class HandOver(Step):
                     attachment_id=device.attachment_id,
                     connection_info=device.connection_info,
                 )
-            instances.update_in(connection, run.uuid, power_state=guest.power_state, network_info=guest.network_info)
+            changes = {"power_state": guest.power_state, "network_info": guest.network_info}
+            instances.update_in(connection, run.uuid, **changes, **guest.renamed)
         self._end_copies(run)
 
     def _restore_guest(self, run: Run) -> GuestOutcome:

@@ -97,6 +97,7 @@ def as_moved(run: Run, instance: Instance) -> Instance:
         task_state=task_after(instance.task_state, TaskState.MIGRATING if memory.keeps_memory else None),
         power_state=guest.power_state,
         network_info=guest.network_info,
+        guest_name=guest.guest_name or instance.guest_name,
         launched_at=instance.launched_at if memory.keeps_memory else utcnow(),
         updated_at=utcnow(),
         progress=0,

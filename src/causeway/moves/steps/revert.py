@@ -380,9 +380,9 @@ class FinishRevert(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         guest = memory.guest
-        changes: dict[str, Any] = (
-            {} if guest is None else {"power_state": guest.power_state, "network_info": guest.network_info}
-        )
+        changes: dict[str, Any] = {}
+        if guest is not None:
+            changes = {"power_state": guest.power_state, "network_info": guest.network_info, **guest.renamed}
         with run.source_database.write() as connection:
             run.write_history(connection)
             vm_state = VmState.ERROR if memory.source_is_dead else memory.restored_state

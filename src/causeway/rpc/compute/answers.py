@@ -25,6 +25,7 @@ from typing import Any
 from oslo_utils import netutils, uuidutils
 
 from causeway import errors
+from causeway.model import guest_names
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import DiskMeasure, PreCheck
@@ -166,7 +167,17 @@ def _guest(order: Order, answered: GuestOutcome) -> GuestOutcome:
         block_devices=[_device(order, each) for each in answered.block_devices],
         bytes_done=_count(order, answered.bytes_done),
         pci_devices=_pci_devices(order, answered.pci_devices, requests),
+        guest_name=_guest_name(order, answered.guest_name),
     )
+
+
+def _guest_name(order: Order, answered: str | None) -> str | None:
+    """Only a name that is recorded can have been taken by another guest: all others are computed."""
+    if answered is None or order.instance is None or order.instance.guest_name is None:
+        return None
+    if answered != order.instance.guest_name and not guest_names.is_accepted(answered, order.instance.uuid):
+        raise order.refuse(f"a guest of name {answered[:80]!r}")
+    return answered
 
 
 def _claim(order: Order, answered: MigrationContext) -> MigrationContext:

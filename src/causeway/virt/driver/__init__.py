@@ -11,8 +11,8 @@ file                required                                                    
                     copy_faults                                                        disk_room, own_folders,
                                                                                        list_temporary_files,
                                                                                        discard_temporary_files
-`guests`            spawn, power_on, power_off, reboot, destroy                        machine_type, pause, unpause, suspend,
-                                                                                       resume
+`guests`            spawn, power_on, power_off, reboot, destroy                        machine_type, guest_name, pause, unpause,
+                                                                                       suspend, resume
 `disks`             export_disk, stash_disks, restore_stashed_disks,                   export_running_disk, export_kept_state
                     delete_stashed_disks, delete_disks
 `devices`                                                                              volumes and ports of running servers

@@ -74,6 +74,10 @@ class GuestMethods(ABC):
         """The machine type that the guest of a server has or will have; None: the hypervisor has no machine types."""
         return None
 
+    def guest_name(self, uuid: str) -> str | None:  # noqa: ARG002
+        """The name of a server's guest on this host; None: it has none here."""
+        return None
+
     def pause(self, uuid: str) -> None:  # noqa: ARG002
         """Stops the guest's processors and keeps its memory. Raises `GuestFailed` if no such guest runs."""
         raise unsupported("pause guests")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from abc import ABC
 from pathlib import Path
+from typing import Any
 
 from causeway.errors import GuestFailed
 from causeway.hardware import firmware, guest_devices
@@ -22,6 +24,8 @@ from causeway.virt.libvirt.guest_xml.processor import Processor
 from causeway.virt.libvirt.guest_xml.smbios import Serial
 from causeway.virt.libvirt.moving import MovingGuests
 from causeway.virt.libvirt.storage import rescue
+
+LOG = logging.getLogger(__name__)
 
 
 class DefinedGuests(MovingGuests, ABC):
@@ -42,12 +46,26 @@ class DefinedGuests(MovingGuests, ABC):
     def machine_type(self, instance: Instance) -> str:
         return machine_of(instance, firmware.of_instance(instance), self._machine)
 
+    def guest_name(self, uuid: str) -> str | None:
+        return self._connection.call(f"name guest {uuid}", lambda to: power.name_of(to, uuid), again=True)
+
     def _name_of(self, instance: Instance) -> str:
-        """The name of a guest. One that exists keeps its name: libvirt allows no second name for a uuid."""
-        known: str | None = self._connection.call(
-            f"look for guest {instance.uuid}", lambda hypervisor: power.name_of(hypervisor, instance.uuid), again=True
-        )
-        return known or instance.guest_name(self._name_template)
+        """The name of a guest. One that exists keeps its name: libvirt allows no second name for a uuid.
+
+        The recorded name may be that of another guest here: cells that Nova had number their servers separately.
+        """
+        uuid, recorded = instance.uuid, instance.guest_name
+
+        def ask(hypervisor: Any) -> str | None:
+            known = power.name_of(hypervisor, uuid)
+            if known is None and recorded and power.holder_of(hypervisor, recorded) is None:
+                return recorded
+            return known
+
+        known: str | None = self._connection.call(f"name guest {uuid}", ask, again=True)
+        if known is None and recorded:
+            LOG.warning("Another guest has the name %s here: that of server %s gets the computed name", recorded, uuid)
+        return known or instance.computed_name(self._name_template)
 
     def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
         """What the guest is made of. Raises `GuestFailed` if its root disk or its rescue disk is missing."""

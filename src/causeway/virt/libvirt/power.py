@@ -6,6 +6,7 @@ A guest that is on its way to another host is not touched (see `presence`), exce
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import libvirt
@@ -48,10 +49,21 @@ def name_of(connection: Any, uuid: str) -> str | None:
     return name
 
 
+def holder_of(connection: Any, name: str) -> str | None:
+    """The uuid of the guest that has a name; None if none has. The only question by a name: whether it is free."""
+    domain = _found(lambda: connection.lookupByName(name))
+    uuid: str | None = None if domain is None else domain.UUIDString()
+    return uuid
+
+
 def find(connection: Any, uuid: str) -> Any:
     """The guest, or None."""
+    return _found(lambda: connection.lookupByUUIDString(uuid))
+
+
+def _found(look: Callable[[], Any]) -> Any:
     try:
-        return connection.lookupByUUIDString(uuid)
+        return look()
     except libvirt.libvirtError as error:
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             return None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
 from causeway.errors import GuestRefused
+from causeway.model import guest_names
 
 # Bytes. One with hundreds of devices has a tenth of that.
 _LONGEST = 1 << 20
@@ -22,7 +23,6 @@ _YES_NO = r"yes|no"
 # A name that a user may give to a device, as libvirt defines it. libvirt makes all others by itself.
 _ALIAS = re.compile(r"ua-[A-Za-z0-9_-]{1,120}")
 _WORD = r"[A-Za-z0-9_.-]{1,64}"
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Schema = Mapping[str, str]
 
@@ -73,7 +73,6 @@ _CPU_PARTS: dict[str, Schema] = {
 }
 # What no guest is given: a value of a file, a program or a device could follow in an option of QEMU.
 _MACHINE = re.compile(r"pc|q35|pc-(?:i440fx|q35)-[a-z0-9.]{1,32}")
-_GUEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,127}")
 _MOST_FEATURES = 1000
 
 
@@ -198,8 +197,7 @@ def machine(name: str) -> str:
 
 
 def guest_name(name: str, uuid: str) -> str:
-    """The name of a guest. With the id of another server in it, it could be the name of that one's guest."""
-    if _GUEST_NAME.fullmatch(name) is None or any(each != uuid for each in _UUID.findall(name.lower())):
+    if not guest_names.is_accepted(name, uuid):
         raise refused("a name", name)
     return name
 

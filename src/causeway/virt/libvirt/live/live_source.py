@@ -86,6 +86,8 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
             "arch": "x86_64" if machine is None else machine.get("arch", "x86_64"),
             "machine": None if machine is None else machine.get("machine"),
             "cpu": None if cpu is None else ET.tostring(cpu, encoding="unicode"),
+            "uuid": uuid,
+            "name": domain.findtext("name"),
             _COPIES_WHOLE: True,
         },
     )
@@ -122,6 +124,7 @@ def check_target(connection: Connection, source: LiveSource, *, virt_type: str, 
                 details=f"{version}, and {source.hypervisor_version} at the source",
             )
         _check_machine(hypervisor, wanted, source.details)
+        _check_name(hypervisor, source.details)
 
     connection.call("say what it can receive", ask, again=True)
 
@@ -156,6 +159,13 @@ def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
         raise HostUnreachable(
             "The hypervisor of the chosen host can't be reached by that of the server's host.", details=failure.details
         ) from failure
+
+
+def _check_name(hypervisor: Any, details: dict[str, Any]) -> None:
+    """A guest keeps its name while it has its memory. Hosts of 0.1.0 do not say it."""
+    name = details.get("name")
+    if name and power.holder_of(hypervisor, str(name)) not in (None, details.get("uuid")):
+        raise ClaimRefused("Another guest of the host has the name of the server's guest.", details=str(name)[:200])
 
 
 def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> None:
