@@ -27,6 +27,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     done: list[tuple[Any, ...]] = []
     monkeypatch.setattr(linux_net, "create_tap", lambda *words, multiqueue: done.append(("made", *words, multiqueue)))
     monkeypatch.setattr(linux_net, "set_interface_state", lambda *words: done.append(words))
+    monkeypatch.setattr(os_vif, "unplug", lambda port, _guest: done.append(("discarded", port.network.bridge)))
     return done
 
 
@@ -42,8 +43,20 @@ def test_a_tap_device_is_up_before_the_switch_knows_of_it(
     Ports(None).plug(SERVER, vif, has_queues=True)
 
     device = vif.devname
-    first = (device, "up") if is_there else ("made", device, 1442, "fa:16:3e:00:00:01", True)
-    assert made == [first, ("plugged", device)]
+    # What the switch has noted of a device that is gone is not kept for the new one.
+    anew = [("discarded", ""), ("made", device, 1442, "fa:16:3e:00:00:01", True)]
+    assert made == [*([(device, "up")] if is_there else anew), ("plugged", device)]
+
+
+def test_the_bridge_of_a_trunk_stays_when_a_stale_port_in_it_is_discarded(
+    monkeypatch: pytest.MonkeyPatch, made: list[tuple[Any, ...]]
+) -> None:
+    """os-vif deletes a trunk's bridge if it is named. The trunk's other ports are in it."""
+    monkeypatch.setattr(os_vif, "plug", lambda port, _guest: made.append(("plugged", port.network.bridge)))
+    details = {"bridge_name": "tbr-11111111-2"}
+    vif = Vif(id=PORT_ID, address="fa:16:3e:00:00:01", network_id=NETWORK_ID, vif_type="ovs", details=details)
+    Ports(None).plug(SERVER, vif)
+    assert (made[0], made[-1]) == (("discarded", ""), ("plugged", "tbr-11111111-2"))
 
 
 def test_a_tap_device_that_can_not_be_made_is_a_failure_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,8 +66,18 @@ class Ports:
             case Plug.SOCKET:
                 self._call_os_vif(uuid, vif, partial(_at_socket, vif), plug=True)
             case Plug.SWITCH:
+                if not _exists(vif.devname):
+                    self._discard_stale(uuid, vif)
                 make = partial(_in_switch, vif, has_queues=has_queues)
                 self._call_os_vif(uuid, vif, make, plug=True, before=partial(_make_tap, vif, has_queues=has_queues))
+
+    def _discard_stale(self, uuid: str, vif: Vif) -> None:
+        """Removes what the switch has noted of a port without a device: no guest of this host can use it.
+
+        Of a guest that Nova made, libvirt deletes the device at its end, and the port stays. A switch in user space keeps the old
+        device when another one gets its name, and nobody ever reaches the guest. A trunk's bridge stays.
+        """
+        self._call_os_vif(uuid, vif, partial(_in_switch, vif, bridge=""), plug=False)
 
     def unplug(self, uuid: str, vif: Vif) -> None:
         if needs_device(vif.vnic_type):
@@ -112,7 +122,7 @@ class Ports:
 
 
 def is_gone(vif: Vif) -> bool:
-    """Whether a port of Open vSwitch is not plugged any more, because its host was off: its devices live in memory only."""
+    """Whether a port of Open vSwitch is not plugged: its host was off, or its device went with a guest that Nova made."""
     match plug_of(vif.vif_type, vif.details):
         case Plug.SWITCH:
             return not _exists(vif.devname)
