@@ -23,7 +23,7 @@ def compute(config_files: tuple[Path, ...]) -> None:
     """Run the compute service of one host in a process of its own.
 
     Needs the transport_url of its cell, [placement] and credentials for the services around; no database. Its files are in
-    STATE_PATH/hosts/HOST. Guests keep running when it ends.
+    STATE_PATH/hosts/HOST, those of guests where instances_path says. Guests keep running when it ends.
     """
     processes.serve("compute", config_files, _start_compute)
 
@@ -73,7 +73,8 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,
-        state_dir / "instances",
+        Path(conf.instances_path) if conf.instances_path else state_dir / "instances",
+        mount_dir=Path(conf.libvirt.nfs_mount_point_base) if conf.libvirt.nfs_mount_point_base else None,
         virt_type=conf.libvirt.virt_type,
         machine=default_machine(conf.libvirt.hw_machine_type),
         serial=smbios.Serial(conf.libvirt.sysinfo_serial),

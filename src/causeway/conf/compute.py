@@ -33,6 +33,13 @@ OPTS: dict[str, list[Opt]] = {
             "state_path", default="/var/lib/causeway", help="The directory below which services keep their state."
         ),
         cfg.StrOpt(
+            "instances_path",
+            sample_default="$state_path/hosts/<host>/instances",
+            help="Where a libvirt host keeps its guests' folders and disks: an absolute path, to a folder that no other host has."
+            " A host that takes over the guests of Nova on its machine needs $state_path/instances, with Nova's state_path."
+            " Guests that exist are looked for there, so it must not change while the host has guests.",
+        ),
+        cfg.StrOpt(
             "host",
             default=socket.gethostname(),
             sample_default="<this machine's host name>",
@@ -85,8 +92,9 @@ OPTS: dict[str, list[Opt]] = {
         cfg.StrOpt(
             "compute_driver",
             default="libvirt",
-            choices=["libvirt", "simulated"],
-            help="The hypervisor of `causeway compute`: real guests, or files that stand for them (for tests).",
+            choices=["libvirt", "libvirt.LibvirtDriver", "simulated"],
+            help="The hypervisor of `causeway compute`: real guests (libvirt.LibvirtDriver is Nova's name for it), or files that"
+            " stand for them (for tests).",
         ),
         cfg.IntOpt(
             "resize_confirm_window",

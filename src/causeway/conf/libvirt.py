@@ -75,6 +75,13 @@ OPTS: dict[str, list[Opt]] = {
             " disks of guests are there, as qcow2 files: these hosts move servers without copying disks. Not with images_type"
             " rbd. What else a host keeps of guests stays in its state_path.",
         ),
+        cfg.StrOpt(
+            "nfs_mount_point_base",
+            sample_default="$instances_path/mnt",
+            help="Where the host mounts volumes that are files on NFS (and the like): an absolute path, to a folder that no other"
+            " host of its machine has. A host that takes over the guests of Nova needs Nova's: $state_path/mnt, with Nova's"
+            " state_path. It must not change while guests have such volumes.",
+        ),
         cfg.StrOpt("images_rbd_pool", default="rbd", help="The pool, if images_type is rbd."),
         cfg.StrOpt(
             "images_rbd_ceph_conf",

@@ -44,7 +44,7 @@ NAMES: dict[str, frozenset[str]] = {
         fatal_exception_format_errors firewall_driver flat_injected force_raw_images
         graceful_shutdown_timeout heal_instance_info_cache_interval image_cache_manager_interval initialize_retry_interval
         injected_network_template instance_build_timeout instance_delete_interval instance_format instance_usage_audit
-        instance_usage_audit_period instance_uuid_format instances_path live_migration_retry_count lock_path
+        instance_usage_audit_period instance_uuid_format live_migration_retry_count lock_path
         manager_shutdown_timeout max_concurrent_builds max_concurrent_snapshots
         maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers mkisofs_cmd
         my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
@@ -115,7 +115,7 @@ NAMES: dict[str, frozenset[str]] = {
         images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
         live_migration_downtime_delay live_migration_downtime_steps live_migration_parallel_connections
         live_migration_tunnelled max_queues
-        mem_stats_period_seconds migration_inbound_addr nfs_mount_options nfs_mount_point_base num_aoe_discover_tries
+        mem_stats_period_seconds migration_inbound_addr nfs_mount_options num_aoe_discover_tries
         num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
         pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_destroy_volume_retries
         rbd_destroy_volume_retry_interval realtime_scheduler_priority remote_filesystem_transport

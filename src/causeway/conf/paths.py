@@ -27,6 +27,8 @@ class Named(Enum):
     EITHER = "file or folder"
     #: the service makes it
     MADE = "file or folder to be made"
+    #: the same, at a place that must not depend on where the process was started: a relative path is refused
+    LASTING = "folder to be made that lasts"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ _TLS = (
     "vendordata_dynamic_auth",
 )
 PATHS = (
+    # First: others are below it.
     PathOption("DEFAULT", "state_path", Named.MADE),
+    PathOption("DEFAULT", "instances_path", Named.LASTING),
     PathOption("DEFAULT", "disk_transfer_pki_dir", Named.FOLDER),
     PathOption("DEFAULT", "log_config_append", Named.FILE),
     PathOption("DEFAULT", "log_dir", Named.MADE),
@@ -59,6 +63,7 @@ PATHS = (
     PathOption("console", "novnc_path", Named.FOLDER),
     # Whoever injects faults writes it when they want them.
     PathOption("fault_injection", "file", Named.MADE),
+    PathOption("libvirt", "nfs_mount_point_base", Named.LASTING),
     PathOption("libvirt", "shared_disks_path", Named.FOLDER),
     PathOption("oslo_policy", "policy_file", Named.FILE),
     PathOption("oslo_policy", "policy_dirs", Named.FOLDER),
@@ -90,8 +95,12 @@ class PathMissing(cfg.ConfigFileValueError):  # type: ignore[misc]
     """An option names what is not there."""
 
 
+class PathRelative(cfg.ConfigFileValueError):  # type: ignore[misc]
+    """An option names a folder that would be another one if the process were started elsewhere."""
+
+
 def resolve(conf: cfg.ConfigOpts) -> None:
-    """Replaces relative paths that somebody has set by absolute ones. Raises PathMissing for what is not there."""
+    """Replaces relative paths that somebody has set by absolute ones. Raises PathMissing for what is not there, PathRelative."""
     _register_libraries(conf)
     for option in PATHS:
         values = conf if option.group == "DEFAULT" else conf.get(option.group)
@@ -128,6 +137,13 @@ def _is_set(conf: cfg.ConfigOpts, option: PathOption) -> bool:
 
 def _resolved(conf: cfg.ConfigOpts, option: PathOption, given: str) -> str:
     candidates = list(_candidates(conf, option, given))
+    if option.named is Named.LASTING:
+        if not Path(given).expanduser().is_absolute():
+            raise PathRelative(
+                f"[{option.group}] {option.name} = {given} is a relative path: guests would have their files elsewhere if the"
+                " process were started in another folder. Write an absolute one."
+            )
+        return str(candidates[0])
     if option.named is Named.MADE:
         return str(candidates[0])
     for path in candidates:
@@ -152,4 +168,4 @@ def _candidates(conf: cfg.ConfigOpts, option: PathOption, given: str) -> Iterato
             yield Path(beside).resolve()
 
 
-__all__ = ["NO_PATHS", "PATHS", "Named", "PathMissing", "PathOption", "resolve"]
+__all__ = ["NO_PATHS", "PATHS", "Named", "PathMissing", "PathOption", "PathRelative", "resolve"]

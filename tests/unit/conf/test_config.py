@@ -104,6 +104,16 @@ def test_the_example_in_the_documentation_is_what_the_options_say() -> None:
     assert _ours(made.stdout) == _ours(kept.read_text())
 
 
+@pytest.mark.parametrize("name", ["ironic.IronicDriver", "nova.virt.libvirt.LibvirtDriver", "fake.FakeDriver", ""])
+def test_a_hypervisor_that_is_not_served_is_refused(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text(f"[DEFAULT]\ncompute_driver = {name}\n")
+    with pytest.raises(cfg.ConfigFileValueError) as refused:
+        new_config(config_files=[file])
+    assert "[DEFAULT] compute_driver: " in str(refused.value)
+    assert "Accepted: one of libvirt, libvirt.LibvirtDriver, simulated." in str(refused.value)
+
+
 def test_every_module_of_options_is_registered() -> None:
     """What is not has no options in any process, and none in the example."""
     found = (importlib.import_module(one.name) for one in pkgutil.iter_modules(conf.__path__, f"{conf.__name__}."))

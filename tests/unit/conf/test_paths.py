@@ -12,10 +12,11 @@ import pytest
 from oslo_config import cfg
 
 from causeway.conf import list_opts, new_config, paths
-from causeway.conf.paths import NO_PATHS, PATHS, Named, PathMissing, PathOption
+from causeway.conf.paths import NO_PATHS, PATHS, Named, PathMissing, PathOption, PathRelative
 
 LOOKS_LIKE_A_PATH = re.compile(r"(file|path|dir|cert|key|keys|pem)s?$")
-CHECKED = [option for option in PATHS if option.named is not Named.MADE]
+CHECKED = [option for option in PATHS if option.named not in (Named.MADE, Named.LASTING)]
+LASTING = [option for option in PATHS if option.named is Named.LASTING]
 # In this order each role reads its options, and ends before it does anything else.
 CAUSEWAY = str(Path(sys.executable).with_name("causeway"))
 ROLES = ("api", "metadata", "conductor", "scheduler", "compute", "console-proxy")
@@ -101,6 +102,29 @@ def test_what_a_service_makes_need_not_be_there_yet(tmp_path: Path, monkeypatch:
     conf = config_of(tmp_path, "DEFAULT", "state_path", "state")
     paths.resolve(conf)
     assert conf.state_path == str(tmp_path / "state")
+
+
+@pytest.mark.parametrize("option", LASTING, ids=named)
+def test_where_guests_have_their_files_does_not_depend_on_where_a_process_starts(
+    tmp_path: Path, option: PathOption
+) -> None:
+    with pytest.raises(PathRelative, match=re.escape(f"{named(option)} = nova/files is a relative path")):
+        paths.resolve(config_of(tmp_path, option.group, option.name, "nova/files"))
+
+
+@pytest.mark.parametrize("option", LASTING, ids=named)
+@pytest.mark.parametrize("state_path", ["/var/lib/nova", "state"])
+def test_a_path_below_the_state_path_is_written_as_in_nova(
+    tmp_path: Path, option: PathOption, state_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "nova.conf"
+    own = {"DEFAULT": "", "libvirt": ""} | {option.group: f"{option.name} = $state_path/files\n"}
+    file.write_text(f"[DEFAULT]\nstate_path = {state_path}\n{own['DEFAULT']}[libvirt]\n{own['libvirt']}")
+    conf = new_config(config_files=[file])
+    paths.resolve(conf)
+    values = conf if option.group == "DEFAULT" else conf[option.group]
+    assert values[option.name] == str(tmp_path / state_path / "files")
 
 
 @pytest.mark.parametrize("role", ROLES)

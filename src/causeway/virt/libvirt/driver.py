@@ -78,7 +78,8 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges on
     this host; None: the network service has its own agent. ``call_timeout``: for one call of libvirt. ``disk_timeout``: to read
-    or write a whole disk. ``detach_timeout``: for a guest to release a device.
+    or write a whole disk. ``detach_timeout``: for a guest to release a device. ``mount_dir``: where NFS shares are mounted; None:
+    beside the guests' folders.
     """
 
     supports_migrate_to_same_host = False
@@ -107,6 +108,7 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
         consoles: ConsoleSettings | None = None,
         ceph: CephAccount | None = None,
         pool: DiskPool | None = None,
+        mount_dir: Path | None = None,
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -130,10 +132,11 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
         self._processor = cpu or Processor()
         self._loaders = uefi.loaders()
         self._capabilities = host_traits.Capabilities(self._loaders, has_tpm=has_tpm)
+        self._mount_dir = mount_dir
         self._volumes = Volumes(
             hostname,
             Shares(
-                instances_dir / "mnt",
+                mount_dir or instances_dir / "mnt",
                 lambda folder: devices.guests_with(self._connection, lambda xml: device_in_folder(xml, folder)),
             ),
             instances_dir / "locks",
@@ -155,6 +158,8 @@ class LibvirtDriver(DefinedGuests, GuestStorage, GuestVolumes):
 
     def start(self) -> None:
         folder_owner.claim(self._instances_dir, self._hostname)
+        if self._mount_dir is not None:
+            folder_owner.claim(self._mount_dir, self._hostname, "unmount each other's volumes")
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()
