@@ -104,18 +104,18 @@ def _from_here(config_files: tuple[str, ...], fix: bool, place: AuditScope | Non
     from causeway import errors
     from causeway.audit import AuditServices, audit_cloud
     from causeway.audit.remap import map_server
+    from causeway.cli import databases
     from causeway.clients.placement.client import remote_placement
     from causeway.conf import new_config
     from causeway.roles.surroundings import make_surroundings
     from causeway.rpc.compute import ComputeClient
     from causeway.store.cells import Cells
-    from causeway.store.database import Database
 
     conf = new_config(config_files=config_files)
     if not conf.api_database.connection:
         raise NotAsked("[api_database] connection is not set in these files.")
+    api = databases.api_database(conf)
     around = make_surroundings(conf, remote_placement(conf))
-    api = Database(conf.api_database.connection, "the API", synchronous=conf.api_database.sqlite_synchronous)
     cells = Cells(api)
 
     def computes(cell_uuid: str) -> ComputeClient:

@@ -15,7 +15,6 @@ from causeway.conf.conductor import CELL, SUPER
 from causeway.model.host import CellMapping
 from causeway.operations.metrics import OperationsCollector
 from causeway.roles.conductor import make_cell_conductor, make_conductor
-from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -51,12 +50,10 @@ def _start_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
 
 
 def _start_cell_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
-    if not conf.database.connection:
-        raise click.ClickException("Set [database] connection to the URL of the cell's database.")
+    database = databases.cell_database(conf)
+    cleanup.callback(database.close)
     if conf.api_database.connection:
         LOG.warning("The conductor of a cell needs no API database: take [api_database] out of its configuration")
-    database = Database(conf.database.connection, "the cell", synchronous=conf.database.sqlite_synchronous)
-    cleanup.callback(database.close)
     processes.expose_metrics(conf, cleanup)
     service = make_cell_conductor(conf, processes.transports(conf, cleanup), conf.host, database, conf.transport_url)
     cleanup.callback(service.stop)

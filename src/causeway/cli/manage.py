@@ -118,7 +118,7 @@ def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
     for found in cells:
         try:
             _sync_cell(found.name, found.database_connection)
-        except (sa.exc.SQLAlchemyError, errors.DatabaseFailed) as failure:
+        except (sa.exc.SQLAlchemyError, errors.DatabaseFailed, errors.Misconfigured) as failure:
             failed.append(found.name)
             click.echo(f"{found.name}: FAILED: {failure}", err=True)
         else:

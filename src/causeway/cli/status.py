@@ -116,7 +116,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
     findings: list[Finding] = []
     with ExitStack() as cleanup:
         try:
-            api = databases.api_database(conf)
+            api = databases.api_database(conf, is_known=True)
         except click.ClickException as failure:
             return [Finding("API database", Level.FAILURE, failure.message)]
         cleanup.callback(api.close)
@@ -165,16 +165,18 @@ def together(checks: dict[str, Check], timeout: float) -> list[Finding]:
 
 
 def _schema(database: Database, kind: schema.Kind) -> Found:
-    """Raises DatabaseFailed."""
+    """Raises DatabaseFailed and Misconfigured."""
     database.ping()
     state = schema.state(database, kind)
     if state.current is None:
         return Level.FAILURE, "has no schema: run `causeway manage db sync`"
-    if state.current not in state.known:
+    if state.is_newer:
         return (
             Level.WARNING,
             f"schema {state.current} is newer than this package's, {state.newest}: upgrade the package",
         )
+    if state.current not in state.known:
+        return Level.FAILURE, f"schema {state.current} is of a release before 0.1.0, which can't be upgraded"
     if state.current != state.newest:
         return Level.FAILURE, f"schema {state.current} is older than {state.newest}: run `causeway manage db sync`"
     return Level.SUCCESS, f"schema {state.current}"

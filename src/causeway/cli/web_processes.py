@@ -108,7 +108,7 @@ class ApiProcesses(WebProcesses):
 
     def application(self, cleanup: ExitStack) -> WsgiApp:
         around = processes.around(self._conf, cleanup)
-        database, cells = databases.api_and_cells(self._conf, cleanup)
+        database, cells = databases.api_and_cells(self._conf, cleanup, is_known=True)
         return make_api_app(around, database, cells, self._conf.host, self._long_polls)
 
     def _worker_ready(self, worker: Any) -> None:
@@ -123,5 +123,5 @@ class MetadataProcesses(WebProcesses):
     def application(self, cleanup: ExitStack) -> WsgiApp:
         sessions = ServiceSessions(self._conf)
         cleanup.callback(sessions.close)
-        database, cells = databases.api_and_cells(self._conf, cleanup)
+        database, cells = databases.api_and_cells(self._conf, cleanup, is_known=True)
         return make_metadata_app(sessions, database, cells)

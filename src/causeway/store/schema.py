@@ -18,6 +18,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from causeway import errors
+from causeway.store import foreign_schema
+from causeway.store.api_tables import ApiBase
+from causeway.store.cell_tables import CellBase
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -46,13 +49,25 @@ class SchemaState:
     newest: str
     known: frozenset[str]
 
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer release made it. All revisions are numbers of four digits."""
+        return self.current is not None and self.current > self.newest
+
 
 def state(database: Database, kind: Kind) -> SchemaState:
-    """The state of a database's schema. Raises DatabaseFailed."""
+    """The state of a database's schema. Raises DatabaseFailed, and Misconfigured if it is not Causeway's or of another kind."""
     newest, known = _revisions(MIGRATIONS / kind)
     with database.read() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-    return SchemaState(current, newest, known)
+        # Other software may have several.
+        heads = MigrationContext.configure(connection).get_current_heads()
+        if len(heads) != 1 or heads[0] not in known:
+            foreign_schema.refuse(database.name, kind, heads, sa.inspect(connection).get_table_names(), _tables(kind))
+    return SchemaState(heads[0] if heads else None, newest, known)
+
+
+def _tables(kind: Kind) -> frozenset[str]:
+    return frozenset((ApiBase if kind == "api" else CellBase).metadata.tables)
 
 
 @cache
@@ -68,15 +83,15 @@ def sync(database: Database, kind: Kind) -> None:
     A new database gets everything in one transaction. An older one is changed statement by statement, each in its own
     transaction: a transaction that locks several tables would deadlock with services, which lock them in another order. A
     revision that stopped in the middle can be repeated. Raises DatabaseFailed if it did not get its locks, or does not know the
-    database's revision.
+    database's revision, and Misconfigured if the database is not Causeway's.
     """
     found = state(database, kind)
     if found.current == found.newest:
         return
     if found.current is not None and found.current not in found.known:
         raise errors.DatabaseFailed(
-            f"The schema of {database.name} has revision {found.current}, which this release does not know: a newer release made"
-            " it, or one before 0.1.0."
+            f"The schema of {database.name} has revision {found.current}, which this release does not know: "
+            + ("a newer release made it. Upgrade the package." if found.is_newer else "one before 0.1.0 made it.")
         )
     if database.is_sqlite or found.current is None:
         with database.write() as connection:
