@@ -87,6 +87,12 @@ COMMANDS = {
         ("client",),
         "Serve a page that shows cells, drains and operations as they change.",
     ),
+    "adopt": Command(
+        "causeway.cli.adopt",
+        "adopt",
+        (),
+        "Take over a cloud that runs Nova: `adopt options` says what a nova.conf means here.",
+    ),
     "faults": Command("causeway.cli.faults", "faults", ("database",), "Fault injection: lists the points."),
 }
 

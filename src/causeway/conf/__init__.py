@@ -15,6 +15,7 @@ from typing import Any
 from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1 import loading
 from oslo_config import cfg
+from oslo_log import _options as log_opts
 from oslo_log import log
 
 from causeway.conf import (
@@ -44,7 +45,15 @@ from causeway.conf import (
     simulated,
 )
 from causeway.conf import keystone as keystone_group
-from causeway.conf.checks import check_names, check_values, ignored
+from causeway.conf.checks import (
+    Invalid,
+    check_names,
+    check_values,
+    ignored,
+    invalid_values,
+    names_read,
+    of_library,
+)
 
 PROJECT = "causeway"
 MODULES: tuple[ModuleType, ...] = (
@@ -126,12 +135,7 @@ def new_config(
     register(conf)
     log.register_options(conf)
     library_defaults.set_log_defaults(conf)
-    conf(
-        list(argv or ()),
-        project=PROJECT,
-        default_config_files=[str(path) for path in config_files],
-        default_config_dirs=[],
-    )
+    _read_files(conf, argv or (), config_files)
     for group in AUTH_GROUPS:
         _register_plugin(conf, group)
     groups = {group for group, _options in list_opts()} - {DEFAULT}
@@ -147,6 +151,47 @@ def new_config(
     check_values(conf, list_opts())
     check_names(conf.instance_name_template)
     return conf
+
+
+def _read_files(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Iterable[str | Path]) -> None:
+    conf(
+        list(argv),
+        project=PROJECT,
+        default_config_files=[str(path) for path in config_files],
+        default_config_dirs=[],
+    )
+
+
+def read_unchecked(config_files: Iterable[str | Path]) -> tuple[cfg.ConfigOpts, list[Invalid]]:
+    """The options in files that may have any values, and those with values that `new_config` would refuse: all of them.
+
+    Raises oslo.config's errors for files that are not there or can't be parsed.
+    """
+    conf = cfg.ConfigOpts()
+    register(conf)
+    # Not as arguments of a command: their parser would end the process.
+    of_logs = [option for _group, options in log_opts.list_opts() for option in options]
+    conf.register_opts(of_logs)
+    _read_files(conf, (), config_files)
+    invalid = list(invalid_values(conf, [*list_opts(), (DEFAULT, of_logs)]))
+    for group in AUTH_GROUPS:
+        try:
+            _register_plugin(conf, group)
+        except ValueError:
+            section = conf[group].auth_section or group
+            invalid.append(Invalid(section, "auth_type", "keystoneauth has no such plug-in here."))
+        except (cfg.TemplateSubstitutionError, cfg.NoSuchOptError):
+            # It is in the list already.
+            continue
+    if not any((each.group, each.option) == (DEFAULT, "instance_name_template") for each in invalid):
+        try:
+            check_names(conf.instance_name_template)
+        except cfg.ConfigFileValueError:
+            accepted_names = (
+                "Accepted: a text with %(uuid)s, or with one %x or %d, that names every server differently."
+            )
+            invalid.append(Invalid(DEFAULT, "instance_name_template", accepted_names))
+    return conf, invalid
 
 
 def _register_plugin(conf: cfg.ConfigOpts, group: str) -> None:
@@ -165,4 +210,15 @@ def _unknown(options: list[cfg.Opt], known: list[cfg.Opt]) -> list[cfg.Opt]:
     return [option for option in options if option.dest not in names]
 
 
-__all__ = ["AUTH_GROUPS", "ignored", "list_opts", "list_sample_opts", "new_config", "register"]
+__all__ = [
+    "AUTH_GROUPS",
+    "Invalid",
+    "ignored",
+    "list_opts",
+    "list_sample_opts",
+    "names_read",
+    "new_config",
+    "of_library",
+    "read_unchecked",
+    "register",
+]

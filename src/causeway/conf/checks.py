@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,22 +39,38 @@ class Ignored:
         return f"Options that do nothing. {'; '.join(said)}."
 
 
+@dataclass(frozen=True)
+class Invalid:
+    """An option whose value is not accepted. ``reason``: what is accepted, or what is wrong; without the value.
+
+    ``value_error``: what oslo.config says of the value, which may show it.
+    """
+
+    group: str
+    option: str
+    reason: str
+    value_error: ValueError | None = None
+
+
 def check_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt]]]) -> None:
     """Raises ConfigFileValueError, which names the first option with an invalid value, and what it accepts."""
+    for found in invalid_values(conf, options):
+        shown = f"{_reason(found.value_error)}. " if found.value_error is not None else ""
+        raise cfg.ConfigFileValueError(f"[{found.group}] {found.option}: {shown}{found.reason}") from found.value_error
+
+
+def invalid_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt]]]) -> Iterator[Invalid]:
+    """The options with invalid values."""
     for group, known in options:
         values = conf if group == "DEFAULT" else conf[group]
         for option in known:
             try:
                 values[option.dest]
             except ValueError as failure:
-                raise cfg.ConfigFileValueError(
-                    f"[{group}] {option.name}: {_reason(failure)}. Accepted: {accepted(option)}."
-                ) from failure
-            except (cfg.TemplateSubstitutionError, cfg.NoSuchOptError) as failure:
+                yield Invalid(group, option.name, f"Accepted: {accepted(option)}.", failure)
+            except (cfg.TemplateSubstitutionError, cfg.NoSuchOptError):
                 # The value is not shown: with an unintended $ it is probably a password.
-                raise cfg.ConfigFileValueError(
-                    f"[{group}] {option.name}: what follows its $ is no option. Write $$ for a dollar sign."
-                ) from failure
+                yield Invalid(group, option.name, "what follows its $ is no option. Write $$ for a dollar sign.")
 
 
 def check_names(template: str) -> None:
@@ -103,10 +119,10 @@ def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None) -> 
         return Ignored()
     given = {(group, name) for path in paths for group, name in _options_in(path)}
     found = Ignored()
-    known = _known(conf)
+    known = names_read(conf)
     for group, name in sorted(given):
         plain = name.replace("-", "_")
-        if group.startswith(_OF_LIBRARIES) or (group, plain) in known:
+        if of_library(group) or (group, plain) in known:
             continue
         theirs = group in nova_options.GROUPS or plain in nova_options.NAMES.get(group, ())
         (found.not_here if theirs else found.unknown).append(f"[{group}] {name}")
@@ -119,8 +135,13 @@ def _options_in(path: str | Path) -> set[tuple[str, str]]:
     return {(group, name) for group, options in sections.items() for name in options}
 
 
-def _known(conf: cfg.ConfigOpts) -> set[tuple[str, str]]:
-    """The registered options, under all their names, and those of the libraries."""
+def of_library(group: str) -> bool:
+    """Whether a library reads the group from the same files."""
+    return group.startswith(_OF_LIBRARIES)
+
+
+def names_read(conf: cfg.ConfigOpts) -> dict[tuple[str, str], tuple[str, str]]:
+    """Group and name of the registered options and of the libraries', under all their names -> those that they have now."""
     listed: list[tuple[str, cfg.Opt]] = [("DEFAULT", each["opt"]) for each in conf._opts.values()]
     for name, group in conf._groups.items():
         listed += [(name, each["opt"]) for each in group._opts.values()]
@@ -132,16 +153,15 @@ def _known(conf: cfg.ConfigOpts) -> set[tuple[str, str]]:
     )
     for group, options in libraries:
         listed += [(str(getattr(group, "name", group) or "DEFAULT"), option) for option in options]
-    known = set()
+    known: dict[tuple[str, str], tuple[str, str]] = {}
     for group_name, option in listed:
-        known.add((group_name, option.dest))
-        known.add((group_name, option.name.replace("-", "_")))
-        known |= {
-            (old.group or group_name, str(old.name or option.dest).replace("-", "_")) for old in option.deprecated_opts
-        }
+        now = (group_name, option.dest)
+        known |= {now: now, (group_name, option.name.replace("-", "_")): now}
+        for old in option.deprecated_opts:
+            known.setdefault((old.group or group_name, str(old.name or option.dest).replace("-", "_")), now)
     # Credentials that the middleware's plug-in reads.
     credentials = [*loading.get_auth_common_conf_options(), *loading.get_auth_plugin_conf_options("password")]
-    return known | {("keystone_authtoken", option.dest) for option in credentials}
+    return known | {("keystone_authtoken", option.dest): ("keystone_authtoken", option.dest) for option in credentials}
 
 
-__all__ = ["Ignored", "accepted", "check_values", "ignored"]
+__all__ = ["Ignored", "Invalid", "accepted", "check_values", "ignored", "invalid_values", "names_read", "of_library"]

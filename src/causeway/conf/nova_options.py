@@ -40,11 +40,11 @@ NAMES: dict[str, frozenset[str]] = {
         bindir block_device_allocate_retries block_device_allocate_retries_interval cell_worker_thread_pool_size
         compute_monitors compute_unified_topic concurrency_backend config_drive_format console_host db_driver
         default_access_ip_network_name default_floating_pool default_green_pool_size default_thread_pool_size
-        disable_process_locking enable_network_quota enabled_apis enabled_ssl_apis executor_thread_pool_size
+        disable_process_locking enable_network_quota enabled_apis enabled_ssl_apis
         fatal_exception_format_errors firewall_driver flat_injected force_raw_images
         graceful_shutdown_timeout heal_instance_info_cache_interval image_cache_manager_interval initialize_retry_interval
-        injected_network_template instance_build_timeout instance_delete_interval instance_format instance_usage_audit
-        instance_usage_audit_period instance_uuid_format live_migration_retry_count lock_path
+        injected_network_template instance_build_timeout instance_delete_interval instance_usage_audit
+        instance_usage_audit_period live_migration_retry_count lock_path
         manager_shutdown_timeout max_concurrent_builds max_concurrent_snapshots
         maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers mkisofs_cmd
         my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
