@@ -6,6 +6,6 @@ Nothing here asks a service or a hypervisor.
 
 from __future__ import annotations
 
-from causeway.adopt.options import Judged, Judgement, ToAdd, Unreadable, Verdict, judge
+from causeway.adopt.options import Judged, Judgement, ToAdd, Verdict, judge
 
-__all__ = ["Judged", "Judgement", "ToAdd", "Unreadable", "Verdict", "judge"]
+__all__ = ["Judged", "Judgement", "ToAdd", "Verdict", "judge"]

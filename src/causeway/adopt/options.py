@@ -14,6 +14,7 @@ from oslo_config import cfg, iniparser
 
 from causeway.adopt import differing
 from causeway.conf import Invalid, names_read, nova_options, of_library, paths, read_unchecked
+from causeway.errors import Misconfigured
 from causeway.scheduler import filters, weighers
 
 
@@ -58,12 +59,8 @@ class Judgement:
         return any(one.verdict is Verdict.REFUSED for one in self.options)
 
 
-class Unreadable(Exception):
-    """A file has not nova.conf's form. The text names the line and does not show it."""
-
-
 def judge(files: Iterable[Path]) -> Judgement:
-    """Judges the options in these files, of which later ones win. Raises Unreadable."""
+    """Judges the options in these files, of which later ones win. Raises Misconfigured if one can't be read."""
     listed = list(files)
     given: dict[tuple[str, str], str] = {}
     for path in listed:
@@ -135,11 +132,11 @@ def _options_in(path: Path) -> list[tuple[str, str]]:
         cfg.ConfigParser(str(path), sections).parse()
     except iniparser.ParseError as failure:
         # Its text shows the line.
-        raise Unreadable(f"{path}, line {failure.lineno}: {failure.msg}.") from None
+        raise Misconfigured(f"{path}, line {failure.lineno}: {failure.msg}.") from None
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is no text in UTF-8"
-        raise Unreadable(f"{path}: {reason}.") from None
+        raise Misconfigured(f"{path}: {reason}.") from None
     return [(group, name) for group, options in sections.items() for name in options]
 
 
-__all__ = ["Judged", "Judgement", "ToAdd", "Unreadable", "Verdict", "judge"]
+__all__ = ["Judged", "Judgement", "ToAdd", "Verdict", "judge"]

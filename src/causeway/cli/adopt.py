@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from causeway.adopt import Judgement, Unreadable, Verdict, judge
+from causeway.adopt import Judgement, Verdict, judge
+from causeway.errors import Misconfigured
 
 # In the order of their urgency.
 _TITLES = {
@@ -42,8 +43,8 @@ def options(files: tuple[Path, ...], as_json: bool) -> None:
     """
     try:
         judgement = judge(files)
-    except Unreadable as failure:
-        raise click.ClickException(str(failure)) from failure
+    except Misconfigured as failure:
+        raise click.ClickException(failure.message) from failure
     click.echo(_as_json(judgement) if as_json else _as_text(judgement))
     if judgement.is_refused:
         sys.exit(1)

@@ -10,9 +10,10 @@ from pathlib import Path
 import click.testing
 import pytest
 
-from causeway.adopt import Judged, Unreadable, Verdict, differing, judge
+from causeway.adopt import Judged, Verdict, differing, judge
 from causeway.cli.main import cli
 from causeway.conf import list_opts, names_read, new_config, nova_options
+from causeway.errors import Misconfigured
 from tests.unit.adopt import nova_confs
 
 ROLES = {"api": nova_confs.API, "conductor": nova_confs.CONDUCTOR, "compute": nova_confs.COMPUTE}
@@ -220,5 +221,5 @@ def test_a_file_of_another_form_is_refused_without_its_content(tmp_path: Path, l
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "nova.conf"
     file.write_bytes(b"[DEFAULT]\nhost = \xff\xfe\n")
-    with pytest.raises(Unreadable, match="no text in UTF-8"):
+    with pytest.raises(Misconfigured, match="no text in UTF-8"):
         judge([file])
