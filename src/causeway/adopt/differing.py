@@ -27,7 +27,7 @@ DIFFERS: Sentences = {
     ),
     ("DEFAULT", "instance_name_template"): (
         "Numbers in it (%08x, %(id)x) are the server's uuid, not the row's id: guests get another name when they"
-        " are defined anew."
+        " are defined anew, unless the server's record has their name."
     ),
     ("DEFAULT", "my_ip"): (
         "Disks of servers that move inside of the cell go over this address, from host to host, not by ssh."
