@@ -119,10 +119,13 @@ class EmptyingChapter(RescuingChapter):
                 self._client.run("compute", "service", "set", "--disable", host, "nova-compute", cloud=ADMIN)
             words = ["--flavor", FLAVOR, "--network", NETWORK, *options, "--min", str(count), "--max", str(count)]
             self._client.run("server", "create", *words, "--wait", NAME)
+            # The client has waited for the first one only.
+            compute = self._admin.compute
+            made = compute.servers(all_projects=True, name=f"^{NAME}-")
+            found = [compute.wait_for_server(server, wait=TIMEOUT) for server in made]
         finally:
             for host in others:
                 self._client.run("compute", "service", "set", "--enable", host, "nova-compute", cloud=ADMIN)
-        found = self._admin.compute.servers(all_projects=True, name=f"^{NAME}-")
         booted = [self._booted(server) for server in sorted(found, key=lambda server: server.name)]
         self._screen.check(
             "they run in cell1", {cell_of(server.host) for server in booted} == {"cell1"}, f"{len(booted)} servers"
