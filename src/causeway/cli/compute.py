@@ -32,9 +32,11 @@ def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     if conf.api_database.connection or conf.database.connection:
         LOG.warning("Computes need no database: take [api_database] and [database] out of their configuration")
     state_dir = Path(conf.state_path) / "hosts" / conf.host
+    # Not _base in it, which Nova has there, and from which it deletes what its own servers don't use.
+    disks_dir = Path(conf.instances_path) / "causeway" if conf.instances_path else None
     processes.expose_metrics(conf, cleanup)
     service = make_compute(
-        processes.around(conf, cleanup), conf.host, _driver(conf, state_dir), conf.transport_url, state_dir
+        processes.around(conf, cleanup), conf.host, _driver(conf, state_dir), conf.transport_url, state_dir, disks_dir
     )
     cleanup.callback(service.stop)
     service.start()

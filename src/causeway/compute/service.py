@@ -61,7 +61,10 @@ from causeway.virt.driver import Driver
 
 
 class ComputeService:
-    """One compute host. It reaches its cell's message queue and other services, and no database."""
+    """One compute host. It reaches its cell's message queue and other services, and no database.
+
+    ``disks_dir``: where images and disks on their way are, on the file system of the guests' disks; None: in ``state_dir``.
+    """
 
     def __init__(
         self,
@@ -76,14 +79,17 @@ class ComputeService:
         volumes: VolumeClient,
         vendordata: Vendordata,
         state_dir: Path,
+        disks_dir: Path | None = None,
     ) -> None:
-        durable.make_folder(state_dir)
-        offers = DiskOffers(state_dir / "offers")
+        disks_dir = disks_dir or state_dir
+        for folder in (state_dir, disks_dir):
+            durable.make_folder(folder)
+        offers = DiskOffers(disks_dir / "offers")
         stopping = threading.Event()
         clock = clocks.of(conf.simulated.clock, conf.simulated.clock_speed)
         bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping, clock)
         rounds = Rounds(
-            state_dir / "rounds",
+            disks_dir / "rounds",
             driver,
             lambda size: _sending(bandwidth, size),
             lambda: bool(conf.moves.compression == "auto"),
@@ -107,7 +113,7 @@ class ComputeService:
             volumes=volumes,
             vendordata=vendordata,
             conductor=conductor,
-            image_cache=ImageCache(state_dir / "_base", images, conf.compute.allowed_image_formats),
+            image_cache=ImageCache(disks_dir / "_base", images, conf.compute.allowed_image_formats),
             fence=Fence(state_dir / "moves", name, is_late),
             claims=Claims(
                 state_dir / "claims",
@@ -120,7 +126,7 @@ class ComputeService:
             departures=Departures(state_dir / "departures"),
             offers=offers,
             rounds=rounds,
-            copies=Copies(state_dir / "copies", driver),
+            copies=Copies(disks_dir / "copies", driver),
             stopping=stopping,
             own_folders=[state_dir, *driver.own_folders()],
             clock=clock,

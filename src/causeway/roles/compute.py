@@ -12,9 +12,14 @@ from causeway.virt.driver import Driver
 
 
 def make_compute(
-    around: Surroundings, name: str, driver: Driver, cell_transport: str, state_dir: Path
+    around: Surroundings,
+    name: str,
+    driver: Driver,
+    cell_transport: str,
+    state_dir: Path,
+    disks_dir: Path | None = None,
 ) -> ComputeService:
-    """The compute service of one host."""
+    """The compute service of one host. ``disks_dir``: see `ComputeService`."""
     return ComputeService(
         name,
         around.conf,
@@ -26,4 +31,5 @@ def make_compute(
         volumes=around.volumes,
         vendordata=Vendordata(around.sessions),
         state_dir=state_dir,
+        disks_dir=disks_dir,
     )

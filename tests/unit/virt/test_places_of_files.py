@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -13,7 +15,8 @@ pytest.importorskip("libvirt")
 from os_brick.initiator import connector
 from oslo_config import cfg
 
-from causeway.cli.compute import _driver
+from causeway.cli import compute, processes
+from causeway.compute.service import ComputeService
 from causeway.conf import new_config, paths
 from causeway.errors import Misconfigured
 from causeway.virt import folder_owner
@@ -29,7 +32,7 @@ def _restored_options() -> Iterator[None]:
     cfg.CONF.clear()
 
 
-def driver_of(tmp_path: Path, default: str = "", libvirt: str = "", host: str = "host1") -> LibvirtDriver:
+def conf_of(tmp_path: Path, default: str = "", libvirt: str = "", host: str = "host1") -> cfg.ConfigOpts:
     file = tmp_path / f"{host}.conf"
     file.write_text(
         f"[DEFAULT]\nhost = {host}\nstate_path = {tmp_path}/state\ncompute_driver = libvirt.LibvirtDriver\n{default}"
@@ -37,7 +40,12 @@ def driver_of(tmp_path: Path, default: str = "", libvirt: str = "", host: str = 
     )
     conf = new_config(config_files=[file])
     paths.resolve(conf)
-    return cast(LibvirtDriver, _driver(conf, Path(conf.state_path) / "hosts" / host))
+    return conf
+
+
+def driver_of(tmp_path: Path, default: str = "", libvirt: str = "", host: str = "host1") -> LibvirtDriver:
+    conf = conf_of(tmp_path, default, libvirt, host)
+    return cast(LibvirtDriver, compute._driver(conf, Path(conf.state_path) / "hosts" / host))
 
 
 def mount_base(driver: LibvirtDriver, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -82,3 +90,39 @@ def test_two_hosts_of_a_machine_do_not_share_their_mounts(tmp_path: Path) -> Non
     second = driver_of(tmp_path, libvirt=f"nfs_mount_point_base = {tmp_path}/mnt", host="host2")
     with pytest.raises(Misconfigured, match=r"mnt belongs to host 'host1'.*unmount each other's volumes"):
         second.start()
+
+
+@pytest.mark.parametrize(("given", "expected"), [("", None), ("instances_path = {}/guests", "{}/guests/causeway")])
+def test_disks_on_their_way_are_on_the_file_system_of_the_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, expected: str | None
+) -> None:
+    made = MagicMock()
+    monkeypatch.setattr(compute, "make_compute", made)
+    monkeypatch.setattr(processes, "around", lambda *_given: None)
+    monkeypatch.setattr(processes, "expose_metrics", lambda *_given: None)
+    with ExitStack() as cleanup:
+        compute._start_compute(conf_of(tmp_path, given.format(tmp_path)), cleanup)
+    assert made.call_args.args[-2:] == (
+        tmp_path / "state/hosts/host1",
+        Path(expected.format(tmp_path)) if expected else None,
+    )
+
+
+def test_images_and_transfers_of_a_host_are_where_it_has_room_for_disks(tmp_path: Path) -> None:
+    conf, given = conf_of(tmp_path), MagicMock()
+    service = ComputeService(
+        "host1",
+        conf,
+        driver=given,
+        transport=given,
+        placement=given,
+        images=given,
+        network=given,
+        volumes=given,
+        vendordata=given,
+        state_dir=tmp_path / "state",
+        disks_dir=tmp_path / "guests",
+    )
+    assert service.host.image_cache.directory == tmp_path / "guests/_base"
+    for kind in ("offers", "rounds", "copies"):
+        assert not (tmp_path / "state" / kind).exists()
