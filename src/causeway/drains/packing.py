@@ -18,6 +18,7 @@ from causeway.running.services import ConductorServices
 from causeway.scheduler.diagnose import PLACEMENT
 from causeway.scheduler.many import GroupPlaces, Homeless, Missing, Mover, Packing, PackRequest
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
+from causeway.scheduler.resources import disk_gb_of
 from causeway.store import group_places
 from causeway.store.api import groups, mappings
 from causeway.store.cell.residents import Resident
@@ -113,6 +114,8 @@ def _request(
             continue
         spec = _spec(services, tenant, stored[uuid])
         spec.source_storage = capabilities.get(server.host or "", {}).get(STORAGE)
+        if spec.source_storage is not None:
+            spec.source_disk_gb = disk_gb_of(server.flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
         key = msgspec.json.encode((spec, flavors[uuid].flavorid, flavors[uuid].extra_specs, server.port_devices))
         if key not in numbers:
             try:

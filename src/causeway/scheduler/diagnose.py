@@ -76,7 +76,9 @@ def why_not_offered(
     refusal = first_refusal(decisive, host, request) or not_in_aggregates(host, request, asked)
     if refusal is None and offers is not None:
         offer = offers.get(host.node_uuid)
-        refusal = too_little(offer, asked) or wrong_traits(offer.traits if offer is not None else set(), asked)
+        refusal = too_little(offer, asked.resources) or wrong_traits(
+            offer.traits if offer is not None else set(), asked
+        )
     if refusal is None:
         refusal = Refusal("does not have what was asked for", "do not have what was asked for")
     refusal.filter = refusal.filter or PLACEMENT
@@ -118,11 +120,11 @@ def not_in_aggregates(host: HostState, request: Request, asked: CandidatesReques
     return None
 
 
-def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
+def too_little(offer: Offer | None, needed: dict[str, int]) -> Refusal | None:
     """Returns what a host lacks or has too little of; None if it has enough of everything."""
     if offer is None:
         return Refusal("has nothing free", "have nothing free")
-    for name, needs in sorted(asked.resources.items()):
+    for name, needs in sorted(needed.items()):
         known = offer.capacity.get(name)
         if known is None:
             return has_none_of(name)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from causeway.clients.placement import CandidatesRequest, Capacity
+from causeway.clients.placement.kept_disk import DISK
 from causeway.scheduler.diagnose import PLACEMENT, Offer, has_none_of, not_in_aggregates, too_little, wrong_traits
 from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
@@ -47,6 +48,16 @@ class Kind:
     @property
     def preferred_cell(self) -> str | None:
         return self.spec.preferred_cell
+
+    def needs_on(self, host: HostState) -> dict[str, int]:
+        """What such a server needs there: of a disk that is in the host's storage already, only what it grows by."""
+        if DISK not in self.needs or not host.shares(self.spec.source_storage):
+            return self.needs
+        before = self.spec.source_disk_gb
+        growth = 0 if before is None else max(0, self.needs[DISK] - before)
+        return {
+            name: growth if name == DISK else amount for name, amount in self.needs.items() if name != DISK or growth
+        }
 
 
 class Packer:
@@ -109,7 +120,7 @@ class Packer:
             refusal = (
                 first_refusal(self._filters.decisive, host, request)
                 or _of_placement(not_in_aggregates(host, request, kind.asked))
-                or _of_placement(_has_none(host, kind.needs))
+                or _of_placement(_has_none(host, kind.needs_on(host)))
                 or _of_placement(wrong_traits(self._offers.get(host.node_uuid, Offer()).traits, kind.asked))
                 or first_refusal(self._filters.lasting, host, request)
             )
@@ -164,10 +175,11 @@ class _Attempt:
         host = self.hosts[number]
         if kind.spec.numa_topology is not None or kind.spec.pci_requests:
             host.take_hardware(fitted(host, request) if kind.spec.numa_topology else None, kind.spec.pci_requests)
-        host.take(kind.needs)
+        host.take(kind.needs_on(host))
         name, sharers = self._sharing.get(number, ("", []))
         for other in sharers:
-            self.hosts[other].capacity[name] = host.capacity[name]
+            if name in host.capacity:
+                self.hosts[other].capacity[name] = host.capacity[name]
         self.placed[mover.uuid] = number
         self._instance_hosts[mover.uuid] = host.host
         if mover.group in self._members:
@@ -214,17 +226,20 @@ class _Attempt:
 
     def load(self, number: int, kind: Kind) -> float:
         """Returns the share of the host that would be used, of its scarcest resource."""
-        capacity = self.hosts[number].capacity
+        host = self.hosts[number]
         return max(
-            ((capacity[name].used + needs) / max(1, capacity[name].capacity) for name, needs in kind.needs.items()),
+            (
+                (host.capacity[name].used + needs) / max(1, host.capacity[name].capacity)
+                for name, needs in kind.needs_on(host).items()
+            ),
             default=0.0,
         )
 
     def has_room(self, number: int, kind: Kind) -> bool:
-        capacity = self.hosts[number].capacity
-        if any(capacity[name].free < needs for name, needs in kind.needs.items()):
+        host = self.hosts[number]
+        if any(host.capacity[name].free < needs for name, needs in kind.needs_on(host).items()):
             return False
-        return first_refusal(self.filters.room, self.hosts[number], Request(kind.spec)) is None
+        return first_refusal(self.filters.room, host, Request(kind.spec)) is None
 
     def unwanted(self, number: int, mover: Mover, request: Request) -> Refusal | None:
         """Returns why a host that has room is not suitable for this server; None if it is."""
@@ -334,7 +349,7 @@ class _Answer:
             host = attempt.hosts[number]
             refusal = attempt.unwanted(number, mover, request)
             if refusal is None:
-                refusal = _of_placement(too_little(Offer(host.capacity), kind.asked))
+                refusal = _of_placement(too_little(Offer(host.capacity), kind.needs_on(host)))
                 if refusal is not None:
                     full.append(number)
                 refusal = refusal or first_refusal(attempt.filters.room, host, request)
@@ -352,9 +367,10 @@ class _Answer:
         lacks = []
         for number in full:
             host = self._attempt.hosts[number]
-            short = {name: needs - host.capacity[name].free for name, needs in kind.needs.items()}
-            name = max(short, key=lambda each: short[each] / kind.needs[each])
-            lacks.append((short[name] / kind.needs[name], Lack(name, host.host, short[name])))
+            needed = kind.needs_on(host)
+            shares = {name: (needs - host.capacity[name].free) / needs for name, needs in needed.items()}
+            name = max(shares, key=lambda each: shares[each])
+            lacks.append((shares[name], Lack(name, host.host, needed[name] - host.capacity[name].free)))
         return min(lacks, key=lambda each: each[0])[1] if lacks else None
 
     def _missing(self, homeless: dict[str, Homeless]) -> list[Missing]:
@@ -370,10 +386,15 @@ class _Answer:
         for (resource, names), movers in sorted(together.items()):
             kinds = [self._attempt.kinds[mover.spec] for mover in movers]
             hosts = {number for kind in kinds for number in kind.hosts}
-            free = [self._attempt.hosts[number].capacity[resource].free for number in hosts]
-            amount = amount_missing([kind.needs[resource] for kind in kinds], free)
+            there = [self._attempt.hosts[number].capacity for number in hosts]
+            free = [capacity[resource].free for capacity in there if resource in capacity]
+            amount = amount_missing([self._least_needed(kind, resource) for kind in kinds], free)
             found.append(Missing(resource, max(1, amount), len(movers), list(names)))
         return found
+
+    def _least_needed(self, kind: Kind, resource: str) -> int:
+        hosts = self._attempt.hosts
+        return min(kind.needs_on(hosts[number]).get(resource, 0) for number in kind.hosts)
 
 
 def alike(specs: list[RequestSpec], *, by_project: bool, by_image: bool) -> tuple[list[RequestSpec], list[int]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causeway.clients.placement import Capacity
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
-from causeway.scheduler.many import GroupPlaces, Mover
+from causeway.scheduler.many import GroupPlaces, Lack, Mover
 from causeway.scheduler.packing import alike, amount_missing
 from causeway.scheduler.request import Destination
 from tests.unit.scheduler.packing_hosts import group, host, movers, pack, spec
@@ -80,6 +81,25 @@ def test_servers_go_where_their_disks_are_before_they_go_elsewhere() -> None:
     asked.requested_destination = Destination(cell="cell2", allow_cross_cell_move=True)
     packing = pack(hosts, [asked], movers(4))
     assert Counter(place.host for place in packing.places.values()) == {"shared": 2, "apart": 2}
+
+
+@pytest.mark.parametrize(("growth", "count"), [(0, 5), (1, 3), (4, 0)])
+def test_servers_whose_disks_are_there_need_room_only_for_what_those_grow_by(growth: int, count: int) -> None:
+    """Of a full pool all can go that do not grow."""
+    shared = {"capabilities": {"storage": "rbd:one/vms"}}
+    hosts = [host("a", 100, node=shared), host("b", 100, node=shared)]
+    for each in hosts:
+        each.capacity["DISK_GB"] = Capacity(8, 5)
+    asked = spec(1, source_storage="rbd:one/vms", source_disk_gb=1)
+    asked.flavor.root_gb += growth
+    packing = pack(hosts, [asked], movers(5), pools={"a": "pool", "b": "pool"})
+    assert len(packing.places) == count
+    assert all(homeless.lack == Lack("DISK_GB", "a", max(1, growth - 3)) for homeless in packing.homeless.values())
+    if growth == 0:
+        for each in hosts:
+            # What is full, Placement does not offer.
+            del each.capacity["DISK_GB"]
+        assert len(pack(hosts, [asked], movers(5)).places) == 5
 
 
 def test_largest_come_first_so_that_they_still_find_room() -> None:
