@@ -114,7 +114,7 @@ def _refusals(conf: cfg.ConfigOpts, invalid: list[Invalid]) -> Iterator[Invalid]
     for option in paths.PATHS:
         if option.named is paths.Named.LASTING and (option.group, option.name) not in wrong:
             value = conf[option.name] if option.group == "DEFAULT" else conf[option.group][option.name]
-            if value and not Path(value).expanduser().is_absolute():
+            if value and paths.is_relative(value):
                 yield Invalid(option.group, option.name, "It is a relative path.")
 
 

@@ -135,10 +135,14 @@ def _is_set(conf: cfg.ConfigOpts, option: PathOption) -> bool:
     return found is not None and found.location not in _UNSET
 
 
+def is_relative(given: str) -> bool:
+    return not Path(given).expanduser().is_absolute()
+
+
 def _resolved(conf: cfg.ConfigOpts, option: PathOption, given: str) -> str:
     candidates = list(_candidates(conf, option, given))
     if option.named is Named.LASTING:
-        if not Path(given).expanduser().is_absolute():
+        if is_relative(given):
             raise PathRelative(
                 f"[{option.group}] {option.name} = {given} is a relative path: guests would have their files elsewhere if the"
                 " process were started in another folder. Write an absolute one."
@@ -168,4 +172,4 @@ def _candidates(conf: cfg.ConfigOpts, option: PathOption, given: str) -> Iterato
             yield Path(beside).resolve()
 
 
-__all__ = ["NO_PATHS", "PATHS", "Named", "PathMissing", "PathOption", "PathRelative", "resolve"]
+__all__ = ["NO_PATHS", "PATHS", "Named", "PathMissing", "PathOption", "PathRelative", "is_relative", "resolve"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from causeway.clients.placement import AllocationRequest, Candidates, CandidatesRequest, PlacementClient
 from causeway.clients.placement.kept_disk import DISK, of_storage
+from causeway.clients.placement.types import Resources
 from causeway.scheduler.request import RequestSpec
 
 
@@ -44,9 +45,13 @@ def in_storage(placement: PlacementClient, spec: RequestSpec, asked: CandidatesR
     if len(pools) != 1 or main is None:
         return None
     (pool,) = pools
-    disk_gb, before = main.resources[DISK], held[pool][DISK]
-    resources = {name: amount for name, amount in main.resources.items() if name != DISK}
-    if disk_gb > before:
-        resources[DISK] = disk_gb - before
-    groups = [replace(main, resources=resources) if group is main else group for group in asked.groups]
-    return InStorage(replace(asked, groups=groups), disk_gb, pool, placement.get_aggregates(pool))
+    there = replace(main, resources=needed_there(main.resources, held[pool][DISK]))
+    groups = [there if group is main else group for group in asked.groups]
+    return InStorage(replace(asked, groups=groups), main.resources[DISK], pool, placement.get_aggregates(pool))
+
+
+def needed_there(resources: Resources, before: int) -> Resources:
+    """What a server needs on such a host of ``resources``. ``before``: GiB of its disk, of which only the growth is needed."""
+    others = {name: amount for name, amount in resources.items() if name != DISK}
+    growth = resources.get(DISK, 0) - before
+    return others | {DISK: growth} if growth > 0 else others

@@ -24,6 +24,7 @@ from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.hardware import fitted
 from causeway.scheduler.filters.lifetimes import Filters
 from causeway.scheduler.host_state import HostState
+from causeway.scheduler.in_storage import needed_there
 from causeway.scheduler.many import AssignedHost, GroupPlaces, Homeless, Lack, Missing, Mover, Packing
 from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.select import verdict_on
@@ -35,13 +36,15 @@ _SOFT = {"soft-affinity": -1, "soft-anti-affinity": 1}
 class Kind:
     """Servers that ask for the same. ``note``: why no host at all can serve them.
 
-    ``refusals``: of the hosts (by number) that would not do even if they were empty; ``hosts``: the others.
+    ``needs_in_storage``: on hosts that share the storage of their disks. ``refusals``: of the hosts (by number) that would not
+    do even if they were empty; ``hosts``: the others.
     """
 
     spec: RequestSpec
     asked: CandidatesRequest
     note: str = ""
     needs: dict[str, int] = field(default_factory=dict)
+    needs_in_storage: dict[str, int] = field(default_factory=dict)
     refusals: dict[int, Refusal] = field(default_factory=dict)
     hosts: list[int] = field(default_factory=list)
 
@@ -50,14 +53,7 @@ class Kind:
         return self.spec.preferred_cell
 
     def needs_on(self, host: HostState) -> dict[str, int]:
-        """What such a server needs there: of a disk that is in the host's storage already, only what it grows by."""
-        if DISK not in self.needs or not host.shares(self.spec.source_storage):
-            return self.needs
-        before = self.spec.source_disk_gb
-        growth = 0 if before is None else max(0, self.needs[DISK] - before)
-        return {
-            name: growth if name == DISK else amount for name, amount in self.needs.items() if name != DISK or growth
-        }
+        return self.needs_in_storage if host.shares(self.spec.source_storage) else self.needs
 
 
 class Packer:
@@ -113,6 +109,8 @@ class Packer:
     def _judge(self, kind: Kind) -> None:
         """Finds the hosts that would be suitable for a kind of servers if they were empty."""
         kind.needs = kind.asked.resources
+        before = kind.spec.source_disk_gb
+        kind.needs_in_storage = needed_there(kind.needs, kind.needs.get(DISK, 0) if before is None else before)
         if kind.note:
             return
         request = Request(kind.spec)
@@ -384,11 +382,12 @@ class _Answer:
                 together.setdefault((lack.resource, tuple(sorted(cells))), []).append(mover)
         found = []
         for (resource, names), movers in sorted(together.items()):
-            kinds = [self._attempt.kinds[mover.spec] for mover in movers]
-            hosts = {number for kind in kinds for number in kind.hosts}
+            kinds = {mover.spec: self._attempt.kinds[mover.spec] for mover in movers}
+            hosts = {number for kind in kinds.values() for number in kind.hosts}
+            least = {spec: self._least_needed(kind, resource) for spec, kind in kinds.items()}
             there = [self._attempt.hosts[number].capacity for number in hosts]
             free = [capacity[resource].free for capacity in there if resource in capacity]
-            amount = amount_missing([self._least_needed(kind, resource) for kind in kinds], free)
+            amount = amount_missing([least[mover.spec] for mover in movers], free)
             found.append(Missing(resource, max(1, amount), len(movers), list(names)))
         return found
 

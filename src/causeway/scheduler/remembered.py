@@ -21,7 +21,7 @@ from causeway.scheduler.fleet_view import not_offered
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.search import Tools, full_when_claimed
-from causeway.scheduler.select import by_node, selection_of, verdict_on
+from causeway.scheduler.select import by_node, may_follow, selection_of, verdict_on
 
 LOG = logging.getLogger(__name__)
 
@@ -68,10 +68,6 @@ class RememberedSearch:
             if choice is None:
                 return None
             host = choice.host
-            if (storage := self._spec.preferred_storage) is not None and not host.shares(storage):
-                # Its storage may have room enough for a disk that is there already, which is not remembered.
-                self._fleet.release(choice)
-                return None
             how, refusal = None, None
             try:
                 how, refusal = self._look(choice, is_last=attempt == TRIES)
@@ -138,8 +134,7 @@ class RememberedSearch:
         )
         for group in choice.refused:
             metrics.SCHEDULER_REFUSALS.labels(group.filter).inc(group.hosts)
-        storage = spec.source_storage
-        following = [other for other in choice.same_cell if other.shares(storage) or not host.shares(storage)]
+        following = [other for other in choice.same_cell if may_follow(other, host, spec.source_storage)]
         others = [(other, self._how_there(other, how, host)) for other in following]
         tools.remember_pick(self._request, instance_uuid, host.host)
         return SchedulingResult(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 from causeway import errors, metrics
 from causeway.clients.placement import Candidates, CandidatesRequest, PlacementClient
@@ -20,7 +20,7 @@ from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostState
 from causeway.scheduler.in_storage import InStorage, in_storage
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult, Selection
-from causeway.scheduler.select import Ranker, Ranking, alternates_of, by_node, selection_of, verdict_on
+from causeway.scheduler.select import Ranker, Ranking, alternates_of, by_node, may_follow, selection_of, verdict_on
 
 LOG = logging.getLogger(__name__)
 
@@ -77,18 +77,17 @@ class Search:
 
     def rank(self) -> Ranking:
         if self._states is None:
-            self._states = self._hosts_of(self._candidates)
+            self._states = self._hosts_of(self._offered, self._candidates)
             self._states += self._more_in_storage(self._states)
             unknown = self._offered.keys() - {host.node_uuid for host in self._states}
             if unknown:
                 LOG.info("Placement offers providers that no cell has a compute node for: %s", ", ".join(unknown))
         return self._tools.ranker.rank(self._states, self._request)
 
-    def _hosts_of(self, candidates: Candidates) -> list[HostState]:
+    def _hosts_of(self, nodes: Iterable[str], candidates: Candidates) -> list[HostState]:
         # Hosts report how much of their hardware is in use. Remembered reports may be older than the last claim.
         is_hardware = self._spec.numa_topology is not None or bool(self._spec.pci_requests)
-        nodes = {uuid: candidates.providers[uuid] for uuid in by_node(candidates)}
-        return self._tools.hosts.states(nodes, anew=is_hardware)
+        return self._tools.hosts.states({uuid: candidates.providers[uuid] for uuid in nodes}, anew=is_hardware)
 
     def _more_in_storage(self, offered: list[HostState]) -> list[HostState]:
         """Offers hosts that share the storage of the server's disk, if none is offered: that has no room for a second disk."""
@@ -99,8 +98,8 @@ class Search:
         if self._in_storage is None:
             return []
         candidates = self._in_storage.offers(placement)
-        hosts = [host for host in self._hosts_of(candidates) if host.shares(storage)]
         there = by_node(candidates)
+        hosts = [host for host in self._hosts_of(there, candidates) if host.shares(storage)]
         self._offered |= {host.node_uuid: there[host.node_uuid] for host in hosts}
         return hosts
 
@@ -127,7 +126,10 @@ class Search:
             selected,
             ranking.fitting,
             self._tools.num_alternates if alternates else 0,
-            partial(self._may_follow, ranking, selected),
+            lambda host: (
+                ranking.verdicts[host.node_uuid].refusal is None
+                and may_follow(host, selected, self._spec.source_storage)
+            ),
         )
         self.add_those_not_offered(ranking, closer=False)
         self._count_refusals(ranking)
@@ -141,12 +143,6 @@ class Search:
         selected.take_hardware(self._fitted(selected), self._spec.pci_requests)
         self._tools.remember_pick(self._request, instance_uuid, selected.host)
         return result
-
-    def _may_follow(self, ranking: Ranking, selected: HostState, host: HostState) -> bool:
-        """Whether a host may be claimed after the selected one refused: also only where the server keeps its disk, if it did."""
-        storage = self._spec.source_storage
-        keeps_disk = host.shares(storage) or not selected.shares(storage)
-        return keeps_disk and ranking.verdicts[host.node_uuid].refusal is None
 
     def _selection(self, host: HostState) -> Selection:
         return selection_of(host, self._offered[host.node_uuid], self._spec, self._tools.default_zone)

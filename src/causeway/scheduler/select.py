@@ -102,6 +102,14 @@ def alternates_of(
     return others[: max(0, count)]
 
 
+def may_follow(host: HostState, selected: HostState, storage: str | None) -> bool:
+    """Whether a host may be claimed after the selected one refused. ``storage``: of the server's disk.
+
+    The claim of a host that shares the storage has left the disk with the server, so the next host must share it, too.
+    """
+    return host.shares(storage) or not selected.shares(storage)
+
+
 def selection_of(host: HostState, how: AllocationRequest, spec: RequestSpec, default_zone: str) -> Selection:
     """``how``: the way in which Placement offers to allocate there."""
     return Selection(
