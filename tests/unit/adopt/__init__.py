@@ -1,0 +1,1 @@
+"""What a nova.conf means for Causeway, without a service or a hypervisor."""
