@@ -9,14 +9,14 @@ from collections.abc import Collection
 
 from causeway import errors
 
-# Revisions of Nova's schemas, API and cells, and tables of all its releases that no database of ours has.
-_NOVA_REVISIONS = frozenset(
-    {
-        "d67eeaabee36", "b30f573d3377", "cdeec0c85668",
-        "8f2f1571d55b", "16f1fbcab42b", "ccb0fa1a2252", "960aac0e09ea", "1b91788ec3a6", "1acf2c98e646", "13863f4e1612",
-        "d60bddf7a903", "ab450ba04102", "2903cd72dc14",
-    }
+#: revisions of Nova's schemas, the oldest first: since Xena (24), which began with alembic
+NOVA_API_REVISIONS = ("d67eeaabee36", "b30f573d3377", "cdeec0c85668")
+NOVA_CELL_REVISIONS = (
+    "8f2f1571d55b", "16f1fbcab42b", "ccb0fa1a2252", "960aac0e09ea", "1b91788ec3a6", "1acf2c98e646", "13863f4e1612",
+    "d60bddf7a903", "2903cd72dc14", "ab450ba04102",
 )  # fmt: skip
+_NOVA_REVISIONS = frozenset({*NOVA_API_REVISIONS, *NOVA_CELL_REVISIONS})
+# Tables of all its releases that no database of ours has.
 _NOVA_TABLES = frozenset({"flavor_extra_specs", "instance_group_policy", "instance_extra", "instance_system_metadata"})
 # Alembic makes it before all others.
 _VERSIONS = "alembic_version"
@@ -55,4 +55,4 @@ def _refused(why: str) -> errors.Misconfigured:
     return errors.Misconfigured(f"{why}. Nothing in it was changed: correct the URL, or make an empty database.")
 
 
-__all__ = ["refuse"]
+__all__ = ["NOVA_API_REVISIONS", "NOVA_CELL_REVISIONS", "refuse"]

@@ -1,0 +1,121 @@
+"""One database of Nova's. Its sessions can't write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import event
+
+from causeway import errors
+from causeway.store.database import Database, parts
+from causeway.store.foreign_schema import NOVA_API_REVISIONS, NOVA_CELL_REVISIONS
+from causeway.store.schema import Kind
+
+Row = dict[str, Any]
+_READ_ONLY = {
+    "mysql": "SET SESSION TRANSACTION READ ONLY",
+    "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "postgresql": "SET default_transaction_read_only = on",
+    "sqlite": "PRAGMA query_only = 1",
+}
+
+
+class NovaDatabase:
+    """``kind``: "api" or "cell". Raises Misconfigured if it is not Nova's, or of a release that is not known."""
+
+    def __init__(self, url: str, name: str, kind: Kind) -> None:
+        self.name = name
+        self._database = Database(url, f"Nova's {name}")
+        event.listen(self._database.engine, "connect", self._refuse_writes)
+        self._columns: dict[str, set[str]] = {}
+        try:
+            with self._database.read() as connection:
+                revisions = MigrationContext.configure(connection).get_current_heads()
+                for table in sa.inspect(connection).get_table_names():
+                    self._columns[table] = {column["name"] for column in sa.inspect(connection).get_columns(table)}
+            #: of its schema
+            self.revision = _known(revisions, kind, self._columns, name)
+        except BaseException:
+            self.close()
+            raise
+
+    def _refuse_writes(self, connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(_READ_ONLY[self._database.url.get_backend_name()])
+        cursor.close()
+
+    def has(self, table: sa.TableClause, column: str | None = None) -> bool:
+        """Whether its release has the table, or the column."""
+        columns = self._columns.get(table.name, set())
+        return bool(columns) if column is None else column in columns
+
+    def rows(self, table: sa.TableClause, *where: sa.ColumnElement[bool]) -> list[Row]:
+        """The rows of a table that is small, by id. Columns that the release lacks are None; no table: no row."""
+        if not self.has(table):
+            return []
+        with self._database.read() as connection:
+            return [self._whole(row, table) for row in connection.execute(self._select(table).where(*where)).mappings()]
+
+    def count(self, table: sa.TableClause, *where: sa.ColumnElement[bool]) -> int:
+        if not self.has(table):
+            return 0
+        with self._database.read() as connection:
+            return connection.scalar(sa.select(sa.func.count()).select_from(table).where(*where)) or 0
+
+    def batches(self, table: sa.TableClause, size: int, *where: sa.ColumnElement[bool]) -> Iterator[list[Row]]:
+        """The rows of a table that may be large, by id, ``size`` at a time."""
+        last = 0
+        while True:
+            with self._database.read() as connection:
+                select = self._select(table).where(table.c.id > last, *where).limit(size)
+                found = [self._whole(row, table) for row in connection.execute(select).mappings()]
+            if found:
+                yield found
+            if len(found) < size:
+                return
+            last = found[-1]["id"]
+
+    def rows_of(self, table: sa.TableClause, key: str, values: Iterable[Any]) -> dict[Any, list[Row]]:
+        """The rows whose column ``key`` has one of ``values``, by that: those that are not deleted, by id."""
+        found: dict[Any, list[Row]] = {}
+        if not self.has(table):
+            return found
+        with self._database.read() as connection:
+            for part in parts(list(values)):
+                select = self._select(table).where(table.c[key].in_(part))
+                if self.has(table, "deleted"):
+                    select = select.where(table.c.deleted == 0)
+                for row in connection.execute(select).mappings():
+                    found.setdefault(row[key], []).append(self._whole(row, table))
+        return found
+
+    def _select(self, table: sa.TableClause) -> sa.Select[Any]:
+        known = [column for column in table.columns if self.has(table, column.name)]
+        select = sa.select(*known)
+        return select.order_by(table.c.id) if "id" in table.columns else select
+
+    def _whole(self, row: sa.RowMapping, table: sa.TableClause) -> Row:
+        return {column.name: row.get(column.name) for column in table.columns}
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _known(revisions: Collection[str], kind: Kind, tables: Collection[str], name: str) -> str:
+    """The revision of the schema. Raises Misconfigured if it is not one of Nova's that are known."""
+    known = NOVA_API_REVISIONS if kind == "api" else NOVA_CELL_REVISIONS
+    found = [revision for revision in revisions if revision in known]
+    if found:
+        return found[0]
+    if not {"instance_system_metadata", "flavor_extra_specs"}.isdisjoint(tables):
+        raise errors.Misconfigured(
+            f"Nova's database {name} has a schema of revision {', '.join(revisions) or 'none'}, which is not known: it is older "
+            "than Xena (24), or newer than 2026.2 (34), or not synchronized. Nothing was read."
+        )
+    raise errors.Misconfigured(f"The database {name} is not one of Nova's{' API' if kind == 'api' else ' cells'}.")
+
+
+__all__ = ["NovaDatabase", "Row"]
