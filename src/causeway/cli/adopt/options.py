@@ -1,4 +1,4 @@
-"""``causeway adopt``: what taking over a cloud that runs Nova needs."""
+"""``causeway adopt options``: what the options of a nova.conf mean."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from causeway.adopt import Judgement, Verdict, judge
+from causeway.cli.adopt.group import adopt
 from causeway.errors import Misconfigured
 
 # In the order of their urgency.
@@ -18,11 +19,6 @@ _TITLES = {
     Verdict.NO_EFFECT: "Without effect",
     Verdict.SAME: "Same meaning",
 }
-
-
-@click.group()
-def adopt() -> None:
-    """Take over a cloud that runs Nova."""
 
 
 @adopt.command()

@@ -1,0 +1,11 @@
+"""``causeway adopt``: what taking over a cloud that runs Nova needs.
+
+Each file has a command. One that needs an extra imports what is in it when it is used: hosts have no databases.
+"""
+
+from __future__ import annotations
+
+from causeway.cli.adopt import options
+from causeway.cli.adopt.group import adopt
+
+__all__ = ["adopt", "options"]
