@@ -134,10 +134,12 @@ def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
 @click.option("--name", required=True)
 @transport_option
 @connection_option
+@click.option("--uuid", help="The cell's uuid, if it is to have that of a cell of Nova's. Else it gets a new one.")
 @click.option("--disabled", is_flag=True, help="The scheduler chooses no host of it until it is enabled.")
 def create(
     config_files: tuple[Path, ...],
     name: str,
+    uuid: str | None,
     transport_url: str | None,
     database_connection: str | None,
     disabled: bool,
@@ -147,9 +149,11 @@ def create(
         raise click.UsageError("--transport-url-file and --database-connection-file are needed.")
     with _api(config_files) as api:
         _check_name(api, name)
+        if uuid is not None:
+            uuid = _checked_uuid(api, uuid)
         _check_transport(config_files, transport_url)
         _sync_cell(name, database_connection)
-        made = CellMapping(str(uuids.uuid4()), name, transport_url, database_connection, disabled=disabled)
+        made = CellMapping(uuid or str(uuids.uuid4()), name, transport_url, database_connection, disabled=disabled)
         records.save_cell(api, made)
     click.echo(made.uuid)
 
@@ -291,6 +295,16 @@ def _find(api: Database, name: str) -> CellMapping:
 def _check_name(api: Database, name: str) -> None:
     if not name or any(name in (found.name, found.uuid) for found in records.list_cells(api)):
         raise click.ClickException(f"There is a cell {name!r} already, or the name is empty.")
+
+
+def _checked_uuid(api: Database, uuid: str) -> str:
+    try:
+        plain = str(uuids.UUID(uuid))
+    except ValueError as failure:
+        raise click.ClickException(f"{uuid} is no uuid.") from failure
+    if any(plain in (found.uuid, found.name) for found in records.list_cells(api)):
+        raise click.ClickException(f"There is a cell {plain} already.")
+    return plain
 
 
 def _check_transport(config_files: tuple[Path, ...], url: str) -> None:

@@ -14,8 +14,8 @@ from causeway.hosts.liveness import HostLife
 from causeway.model.drains import DrainServer, How
 from causeway.model.holds import held_until
 from causeway.model.instance import Instance
+from causeway.model.soft_deleted import SINCE
 from causeway.model.states import VmState
-from causeway.operations.soft_delete import SINCE
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.model import operations, rescue
 from causeway.model.outcomes import GuestOutcome
+from causeway.model.soft_deleted import SINCE
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.running.operation_run import OperationRun
@@ -19,7 +20,6 @@ from causeway.sagas.recipe import Recipe, Step
 from causeway.servers import endings, guests
 from causeway.store.database import utcnow
 
-SINCE = "soft_deleted_at"
 DELETING, RESTORING = {TaskState.SOFT_DELETING}, {TaskState.RESTORING}
 
 

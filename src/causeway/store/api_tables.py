@@ -380,4 +380,20 @@ class ConsoleAuthTokens(ApiBase):
     expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
+class Adoptions(ApiBase):
+    """What was imported from Nova: see `causeway.store.api.adoptions`."""
+
+    __tablename__ = "adoptions"
+
+    kind: Mapped[str] = mapped_column(Bounded(32), primary_key=True)
+    key: Mapped[str] = mapped_column(Bounded(255), primary_key=True)
+    # Nova's number of its row.
+    nova_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    # Where its records are; null: in this database.
+    cell_uuid: Mapped[str | None] = mapped_column(Uuid)
+    # SHA-256 of what was imported, in hexadecimal.
+    digest: Mapped[str] = mapped_column(Bounded(64))
+    imported_at: Mapped[datetime]
+
+
 keep_all_of_unicode(ApiBase.metadata)

@@ -305,7 +305,8 @@ TABLE = (
         )
         for method in ("add_fixed_ip", "remove_fixed_ip")
     ),
-    Row("network.network_info", "SERVICE", "conductor/endpoints/shown_ports.py", _PORTS_OF),
+    Row("network.network_info", "SERVICE", "conductor/endpoints/shown_ports.py adopt/importing/ports.py", _PORTS_OF),
+    Row("network.ports_of_servers", "SERVICE", "adopt/importing/ports.py", _PORTS_OF),
     Row("network.vif_of_port", "SERVICE", "operations/interfaces.py devices/making.py", _VIF),
     Row(
         "network.create_port",

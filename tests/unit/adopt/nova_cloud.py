@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,13 @@ class NovaOnDisk:
         for cell in cells:
             cell["database_connection"] = self.url(cell["name"])
         for name in rows:
-            made = sa.create_engine(self.url(name))
-            with made.begin() as connection:
+            with self.write(name) as connection:
                 revision = (NOVA_API_REVISIONS if name == "api" else NOVA_CELL_REVISIONS)[-1]
                 connection.exec_driver_sql("CREATE TABLE alembic_version (version_num TEXT)")
                 connection.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{revision}')")
                 for table in _TABLES.values():
                     if (table.name in _OF_API) is (name == "api") and table.name not in lacking:
                         _make(connection, table, lacking)
-            made.dispose()
             for table_name, content in rows[name].items():
                 if table_name in _TABLES and table_name not in lacking:
                     given = cells if table_name == "cell_mappings" else content
@@ -62,17 +61,29 @@ class NovaOnDisk:
     def add(self, name: str, table: str, *rows: Row) -> None:
         """Adds rows; keys that are not read are left out."""
         known = {column.name for column in _TABLES[table].columns}
-        for row in rows:
-            given = {key: value for key, value in row.items() if key in known}
-            columns = ", ".join(f'"{key}"' for key in given)
-            values = ", ".join(f":{key}" for key in given)
-            self.execute(name, f'INSERT INTO "{table}" ({columns}) VALUES ({values})', given)
+        with self.write(name) as connection:
+            for row in rows:
+                given = {key: value for key, value in row.items() if key in known}
+                columns = ", ".join(f'"{key}"' for key in given)
+                values = ", ".join(f":{key}" for key in given)
+                connection.execute(sa.text(f'INSERT INTO "{table}" ({columns}) VALUES ({values})'), given)
 
-    def execute(self, name: str, statement: str, values: Mapping[str, Any] | None = None) -> None:
+    def execute(self, name: str, statement: str) -> None:
+        with self.write(name) as connection:
+            connection.execute(sa.text(statement))
+
+    @contextmanager
+    def write(self, name: str) -> Iterator[sa.Connection]:
         engine = sa.create_engine(self.url(name))
-        with engine.begin() as connection:
-            connection.execute(sa.text(statement), values or {})
-        engine.dispose()
+        try:
+            with engine.connect() as connection:
+                # Nobody cuts the power.
+                connection.exec_driver_sql("PRAGMA synchronous = OFF")
+                connection.exec_driver_sql("PRAGMA journal_mode = MEMORY")
+                yield connection
+                connection.commit()
+        finally:
+            engine.dispose()
 
     def content(self) -> dict[str, list[tuple[Any, ...]]]:
         """Every row of every database."""

@@ -27,6 +27,7 @@ ON_DEMAND = {
     "manage": {"libvirt"},
     "audit": {"database"},
     "cloud": {"database"},
+    "adopt": {"database"},
 }
 # `causeway.cli.database_errors` does without it where it is not installed.
 DISPENSABLE = {"sqlalchemy"}

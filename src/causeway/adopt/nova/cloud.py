@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from causeway import conf as configuration
 from causeway.adopt.nova import tables
-from causeway.adopt.nova.database import NovaDatabase
+from causeway.adopt.nova.database import NovaDatabase, Row
 from causeway.errors import Misconfigured
 from causeway.model.host import CELL0_UUID
 
@@ -52,6 +52,13 @@ class NovaCloud:
             raise
         self._by_row = {cell.row_id: cell for cell in self.cells}
 
+    @property
+    def name_template(self) -> str:
+        """Of guests' names: that of the files, or Nova's own. It is to be the same for all computes."""
+        if self.conf.get_location("instance_name_template").location is cfg.Locations.opt_default:
+            return "instance-%08x"
+        return str(self.conf.instance_name_template)
+
     def cell_of(self, row_id: int | None) -> NovaCell | None:
         """The cell with Nova's number; None if there is none: a server that was not scheduled yet has none."""
         return None if row_id is None else self._by_row.get(row_id)
@@ -65,7 +72,7 @@ class NovaCloud:
         self._cleanup.callback(opened.close)
         return opened
 
-    def _url(self, row: dict[str, Any]) -> str:
+    def _url(self, row: Row) -> str:
         """Its URL may have parts of that of ``[database] connection`` in it, as "{hostname}"."""
         return _filled_in(str(row["database_connection"]), self.conf.database.connection, _name(row))
 
@@ -84,7 +91,7 @@ def _read(files: Iterable[Path]) -> cfg.ConfigOpts:
         raise Misconfigured(f"A nova.conf can't be read: {type(failure).__name__}.") from None
 
 
-def _name(row: dict[str, Any]) -> str:
+def _name(row: Row) -> str:
     return "cell0" if row["uuid"] == CELL0_UUID else row["name"] or row["uuid"]
 
 

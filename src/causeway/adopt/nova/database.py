@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ from causeway.store.database import Database, parts
 from causeway.store.foreign_schema import NOVA_API_REVISIONS, NOVA_CELL_REVISIONS
 from causeway.store.schema import Kind
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 _READ_ONLY = {
     "mysql": "SET SESSION TRANSACTION READ ONLY",
     "mariadb": "SET SESSION TRANSACTION READ ONLY",

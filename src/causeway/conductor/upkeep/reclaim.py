@@ -5,9 +5,9 @@ from __future__ import annotations
 from causeway.conductor.upkeep.overdue import each_overdue
 from causeway.context import admin_context
 from causeway.model.instance import Instance
+from causeway.model.soft_deleted import SINCE
 from causeway.model.states import VmState
 from causeway.operations.requests import ask_for_delete
-from causeway.operations.soft_delete import SINCE
 from causeway.requests.of_servers import Requests
 from causeway.rpc.conductor import ConductorClient
 from causeway.running.services import ConductorServices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from causeway.model.instance import ActionEvent, InstanceAction, InstanceFault
 from causeway.store.cell_tables import InstanceActionEvents, InstanceActions, InstanceFaults
 from causeway.store.columns import RowMapper, fitting
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database, parts, utcnow
 
 ACTIONS: sa.Table = InstanceActions.__table__  # type: ignore[assignment]
 EVENTS: sa.Table = InstanceActionEvents.__table__  # type: ignore[assignment]
@@ -57,7 +57,11 @@ _HISTORY = (
     .where(ACTIONS.c.instance_uuid == _UUID)
     .order_by(ACTIONS.c.id, EVENTS.c.id)
 )
-_IDS_OF = sa.select(ACTIONS.c.id).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
+_IDS_OF = (
+    sa.select(ACTIONS.c.instance_uuid, ACTIONS.c.id)
+    .where(ACTIONS.c.instance_uuid.in_(sa.bindparam("of_uuids", expanding=True)))
+    .order_by(ACTIONS.c.id)
+)
 _FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).order_by(FAULTS.c.id)
 
 
@@ -242,17 +246,23 @@ def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
 
 
 def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> None:
-    """Writes copied actions with their events; their server has none in this cell yet."""
+    """Writes copied actions with their events; their servers have none in this cell yet. Those of a server in their order."""
     if not actions:
         return
     # SQLite inserts rows one by one if their ids must be returned in order.
     connection.execute(_INSERT_ACTION, [_row_of_action(action) for action in actions])
     if not any(action.events for action in actions):
         return
-    ids = connection.execute(_IDS_OF, {"of_uuid": actions[0].instance_uuid}).scalars().all()
+    ids: dict[str, Iterator[int]] = {}
+    for part in parts(list({action.instance_uuid for action in actions})):
+        listed: dict[str, list[int]] = {}
+        for row in connection.execute(_IDS_OF, {"of_uuids": part}):
+            listed.setdefault(row.instance_uuid, []).append(row.id)
+        ids |= {uuid: iter(numbers) for uuid, numbers in listed.items()}
     events = [
         EVENT.to_row(event) | {"action_id": action_id}
-        for action_id, action in zip(ids, actions, strict=True)
+        for action in actions
+        for action_id in [next(ids[action.instance_uuid])]
         for event in action.events
     ]
     connection.execute(_INSERT_EVENT, events)

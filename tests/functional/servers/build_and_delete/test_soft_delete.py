@@ -9,7 +9,7 @@ import pytest
 
 from causeway.audit import audit_embedded
 from causeway.conductor.upkeep import reclaim
-from causeway.operations.soft_delete import SINCE
+from causeway.model.soft_deleted import SINCE
 from causeway.rpc.transport import Verdict
 from causeway.store.cell import instances
 from tests.functional.servers.dying_threads import THREADS_DIE

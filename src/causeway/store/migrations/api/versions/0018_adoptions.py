@@ -1,0 +1,15 @@
+"""What was imported from Nova."""
+
+from alembic import op
+
+from causeway.store.api_tables import ApiBase
+
+revision = "0018"
+down_revision = "0017"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # The first revision makes the tables as they are now, so only older databases lack it.
+    ApiBase.metadata.create_all(op.get_bind(), tables=[ApiBase.metadata.tables["adoptions"]])
