@@ -105,3 +105,5 @@ def _make(connection: sa.Connection, table: sa.TableClause, lacking: set[str]) -
         for name in columns
     ]
     connection.exec_driver_sql(f'CREATE TABLE "{table.name}" ({", ".join(typed)})')
+    for name in {"instance_uuid", "uuid", "resource_id", "action_id"} & set(columns):
+        connection.exec_driver_sql(f'CREATE INDEX "{table.name}_{name}" ON "{table.name}" ("{name}")')
