@@ -39,12 +39,13 @@ def server_batches(nova: NovaCloud, cell: NovaCell, size: int) -> Iterator[list[
             for row in _one_each(nova.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", rows))
             if row["cell_id"] == cell.row_id
         }
-        yield _with_all(nova, cell, {uuid: row for uuid, row in rows.items() if uuid in mappings}, mappings)
+        yield with_all_rows(nova, cell, {uuid: row for uuid, row in rows.items() if uuid in mappings}, mappings)
 
 
-def _with_all(
+def with_all_rows(
     nova: NovaCloud, cell: NovaCell, rows: Mapping[str, Row], mappings: Mapping[str, Row]
 ) -> list[ServerRows]:
+    """The servers whose own rows are given, by uuid, with all others that they have."""
     of, uuids = cell.database, list(rows)
     extras = _by_server(of, tables.INSTANCE_EXTRA, uuids)
     system = _by_server(of, tables.INSTANCE_SYSTEM_METADATA, uuids)
@@ -95,4 +96,4 @@ def _pairs(rows: list[Row]) -> dict[str, str]:
     return {row["key"]: row["value"] for row in rows if row["value"] is not None}
 
 
-__all__ = ["server_batches", "surroundings_of"]
+__all__ = ["server_batches", "surroundings_of", "with_all_rows"]

@@ -35,10 +35,13 @@ class NovaCell:
 class NovaCloud:
     """Opened databases; a context manager. ``files``: of a role that has the API database, as Nova reads them.
 
+    ``writable``: for what is handed back; else no session can write.
+
     Raises Misconfigured, with what to do, if one can't be opened.
     """
 
-    def __init__(self, files: Iterable[Path]) -> None:
+    def __init__(self, files: Iterable[Path], *, writable: bool = False) -> None:
+        self._writable = writable
         self.conf = _read(files)
         self._cleanup = ExitStack()
         try:
@@ -68,7 +71,7 @@ class NovaCloud:
             raise Misconfigured(
                 f"No URL of Nova's database {name} is known: give the nova.conf of a role that has it, as the API's."
             )
-        opened = NovaDatabase(url, name, kind)
+        opened = NovaDatabase(url, name, kind, writable=self._writable)
         self._cleanup.callback(opened.close)
         return opened
 

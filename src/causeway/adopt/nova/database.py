@@ -1,8 +1,9 @@
-"""One database of Nova's. Its sessions can't write."""
+"""One database of Nova's. Its sessions can't write, unless something is handed back."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,10 +27,11 @@ _READ_ONLY = {
 class NovaDatabase:
     """``kind``: "api" or "cell". Raises Misconfigured if it is not Nova's, or of a release that is not known."""
 
-    def __init__(self, url: str, name: str, kind: Kind) -> None:
+    def __init__(self, url: str, name: str, kind: Kind, *, writable: bool = False) -> None:
         self.name = name
         self._database = Database(url, f"Nova's {name}")
-        event.listen(self._database.engine, "connect", self._refuse_writes)
+        if not writable:
+            event.listen(self._database.engine, "connect", self._refuse_writes)
         self._columns: dict[str, set[str]] = {}
         try:
             with self._database.read() as connection:
@@ -59,6 +61,14 @@ class NovaDatabase:
         with self._database.read() as connection:
             return [self._whole(row, table) for row in connection.execute(self._select(table).where(*where)).mappings()]
 
+    def newest(self, table: sa.TableClause, count: int = 20) -> list[Row]:
+        """The newest rows of a table, by their numbers."""
+        if not self.has(table):
+            return []
+        select = self._select(table).order_by(None).order_by(table.c.id.desc()).limit(count)
+        with self._database.read() as connection:
+            return [self._whole(row, table) for row in connection.execute(select).mappings()]
+
     def count(self, table: sa.TableClause, *where: sa.ColumnElement[bool]) -> int:
         if not self.has(table):
             return 0
@@ -77,6 +87,16 @@ class NovaDatabase:
             if len(found) < size:
                 return
             last = found[-1]["id"]
+
+    def known(self, table: sa.TableClause, values: Row) -> dict[str, Any]:
+        """Those of the values whose columns its release has."""
+        return {name: value for name, value in values.items() if self.has(table, name)}
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """One transaction, of a database that was opened as writable."""
+        with self._database.write() as connection:
+            yield connection
 
     def rows_of(self, table: sa.TableClause, key: str, values: Iterable[Any]) -> dict[Any, list[Row]]:
         """The rows whose column ``key`` has one of ``values``, by that: those that are not deleted, by id."""

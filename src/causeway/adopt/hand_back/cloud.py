@@ -1,0 +1,187 @@
+"""Hands servers back to Nova: all that its databases are to know before it continues with some hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from causeway.adopt.hand_back import api_writes, our_servers, server_writes
+from causeway.adopt.hand_back.compared import essence_of
+from causeway.adopt.hand_back.nova_objects import NovaObjects
+from causeway.adopt.hand_back.server_writes import Node
+from causeway.adopt.hand_back.unsettled import Unsettled, unsettled
+from causeway.adopt.importing import server_records
+from causeway.adopt.importing.server_batches import surroundings_of, with_all_rows
+from causeway.adopt.nova import NovaCell, NovaCloud, tables
+from causeway.adopt.records import ImportedServer, server_of
+from causeway.adopt.records.server_rows import Surroundings
+from causeway.store.api import adoptions, groups, operations
+from causeway.store.api.adoptions import Adoption
+from causeway.store.cell import instances
+from causeway.store.cells import Cells
+from causeway.store.database import Database, parts, utcnow
+
+# An import that follows finds another one, and writes the server again.
+_NO_DIGEST = "0" * 64
+
+
+@dataclass
+class HandedBack:
+    """uuids of servers, by what was done in Nova's databases."""
+
+    made: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    unchanged: int = 0
+
+    @property
+    def is_unchanged(self) -> bool:
+        return not (self.made or self.changed or self.moved or self.deleted)
+
+
+@dataclass
+class _Side:
+    """What Nova's records say of a server. ``others``: further cells with a row of it that is not deleted."""
+
+    cell: NovaCell | None = None
+    server: ImportedServer | None = None
+    others: list[NovaCell] = field(default_factory=list)
+
+
+class HandBack:
+    """``nova``: opened as writable. ``owned``: the hosts that are Causeway's, those that are handed back among them."""
+
+    def __init__(self, nova: NovaCloud, api: Database, cells: Cells, owned: Collection[str]) -> None:
+        self._nova, self._api, self._cells = nova, api, cells
+        self._owned = frozenset(owned)
+
+    def unsettled(self, hosts: Collection[str]) -> list[Unsettled]:
+        """What must be settled here before these hosts are handed back."""
+        found: list[Unsettled] = []
+        for uuids in self._batches(frozenset(hosts)):
+            ours, theirs = our_servers.read(self._api, self._cells, uuids), self._theirs(uuids)
+            for uuid in uuids:
+                if uuid not in ours:
+                    found.extend(self._unknown(uuid))
+                    continue
+                instance, before = ours[uuid][1].instance, theirs[uuid].server
+                working = operations.search(self._api, instance_uuid=uuid)
+                state = None if before is None else before.instance.vm_state.value
+                found.extend(unsettled(instance, working, nova_state=state))
+        return found
+
+    def run(self) -> HandedBack:
+        """Writes what differs, of all servers that were or are on hosts that are Causeway's. May be repeated."""
+        done = HandedBack()
+        for uuids in self._batches(self._owned):
+            ours, theirs = our_servers.read(self._api, self._cells, uuids), self._theirs(uuids)
+            for uuid in uuids:
+                if uuid in ours:
+                    self._write(*ours[uuid], theirs[uuid], done)
+                elif self._is_deleted_here(uuid):
+                    self._delete(uuid, theirs[uuid], done)
+        return done
+
+    def _write(self, cell_uuid: str, server: ImportedServer, before: _Side, done: HandedBack) -> None:
+        uuid, home = server.instance.uuid, self._by_uuid[cell_uuid]
+        is_same_cell = before.cell is not None and before.cell.uuid == cell_uuid
+        if is_same_cell and before.server is not None and essence_of(before.server) == essence_of(server):
+            done.unchanged += 1
+        else:
+            number = server_writes.write(
+                home.database, server, self._node(home, server.instance.host, server.instance.node), self._objects
+            )
+            group = groups.of_server(self._api, uuid)
+            api_writes.write(self._nova.api, server, home.row_id, self._objects, None if group is None else group.uuid)
+            self._note(uuid, cell_uuid, number)
+            where = done.made if before.server is None else done.changed if is_same_cell else done.moved
+            where.append(uuid)
+        # Last: until here Nova finds the server where it was.
+        for other in before.others:
+            if other.uuid != cell_uuid:
+                server_writes.mark_deleted(other.database, uuid)
+
+    def _note(self, uuid: str, cell_uuid: str, number: int) -> None:
+        """Lets later imports know the server, which may have been made here."""
+        with self._api.write() as connection:
+            adoptions.save_in(
+                connection, [Adoption(server_records.KIND, uuid, _NO_DIGEST, utcnow(), number, cell_uuid)]
+            )
+
+    def _delete(self, uuid: str, before: _Side, done: HandedBack) -> None:
+        if not before.others:
+            return
+        for cell in before.others:
+            server_writes.mark_deleted(cell.database, uuid)
+        api_writes.mark_deleted(self._nova.api, uuid)
+        done.deleted.append(uuid)
+
+    def _is_deleted_here(self, uuid: str) -> bool:
+        """Whether a record says so. A server of which nothing is known may be one that was never imported."""
+        for cell in self._cells.mappings():
+            found = instances.find(self._cells.database(cell.uuid), uuid, deleted=True)
+            if found is not None:
+                return found.deleted
+        return False
+
+    def _unknown(self, uuid: str) -> Iterator[Unsettled]:
+        if not self._is_deleted_here(uuid):
+            yield Unsettled(uuid, "", "Nova has it on a host that is Causeway's, and no record here knows it")
+
+    def _batches(self, hosts: frozenset[str]) -> Iterator[Sequence[str]]:
+        """The servers that are on these hosts by either's records."""
+        found: set[str] = set()
+        table = tables.INSTANCES
+        for part in parts(sorted(hosts)):
+            for cell in self._nova.cells:
+                for batch in cell.database.batches(table, 500, table.c.deleted == 0, table.c.host.in_(part)):
+                    found.update(row["uuid"] for row in batch)
+            for mapping in self._cells.mappings():
+                found |= instances.uuids_on(self._cells.database(mapping.uuid), part)
+        yield from parts(sorted(found))
+
+    def _theirs(self, uuids: Sequence[str]) -> dict[str, _Side]:
+        found = {uuid: _Side() for uuid in uuids}
+        mapped = self._nova.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", uuids)
+        for cell in self._nova.cells:
+            rows = cell.database.rows_of(tables.INSTANCES, "uuid", uuids)
+            living = {uuid: each[0] for uuid, each in rows.items()}
+            for uuid in living:
+                found[uuid].others.append(cell)
+            here = {
+                uuid: mapped[uuid][0] for uuid in living if uuid in mapped and mapped[uuid][0]["cell_id"] == cell.row_id
+            }
+            for server_rows in with_all_rows(self._nova, cell, {uuid: living[uuid] for uuid in here}, here):
+                uuid = server_rows.instance["uuid"]
+                found[uuid].cell, found[uuid].server = cell, server_of(server_rows, self._around)
+        return found
+
+    def _node(self, cell: NovaCell, host: str | None, node: str | None) -> Node | None:
+        if host is None:
+            return None
+        table = tables.COMPUTE_NODES
+        found = cell.database.rows(table, table.c.deleted == 0, table.c.host == host)
+        rows = [row for row in found if node is None or row["hypervisor_hostname"] == node] or found
+        return Node(rows[0]["id"], rows[0]["uuid"]) if rows else None
+
+    @cached_property
+    def _around(self) -> Surroundings:
+        return surroundings_of(self._nova)
+
+    @cached_property
+    def _by_uuid(self) -> dict[str, NovaCell]:
+        return {cell.uuid: cell for cell in self._nova.cells}
+
+    @cached_property
+    def _objects(self) -> NovaObjects:
+        """With the versions of what this deployment has written last."""
+        texts = [row["spec"] for row in self._nova.api.newest(tables.REQUEST_SPECS)]
+        for cell in self._nova.cells:
+            for row in cell.database.newest(tables.INSTANCE_EXTRA):
+                texts += [row["flavor"], row["keypairs"], row["numa_topology"], row["trusted_certs"]]
+        return NovaObjects(texts)
+
+
+__all__ = ["HandBack", "HandedBack"]
