@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,7 +12,8 @@ from oslo_config import cfg
 
 from causeway.cli import extras, processes
 from causeway.conf import PROJECT
-from causeway.roles.compute import make_compute
+from causeway.model.found_host import FoundHypervisor
+from causeway.roles.compute import make_adopting_compute, make_compute
 from causeway.virt.driver import Driver
 
 LOG = logging.getLogger(__name__)
@@ -31,15 +33,65 @@ def compute(config_files: tuple[Path, ...]) -> None:
 def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     if conf.api_database.connection or conf.database.connection:
         LOG.warning("Computes need no database: take [api_database] and [database] out of their configuration")
-    state_dir = Path(conf.state_path) / "hosts" / conf.host
+    state_dir = state_dir_of(conf)
     # Not _base in it, which Nova has there, and from which it deletes what its own servers don't use.
     disks_dir = Path(conf.instances_path) / "causeway" if conf.instances_path else None
     processes.expose_metrics(conf, cleanup)
-    service = make_compute(
-        processes.around(conf, cleanup), conf.host, _driver(conf, state_dir), conf.transport_url, state_dir, disks_dir
-    )
+    around = processes.around(conf, cleanup)
+    if conf.adopt.nova_state_path:
+        adopting = make_adopting_compute(
+            around,
+            conf.host,
+            partial(_driver, conf, state_dir),
+            conf.transport_url,
+            state_dir,
+            disks_dir,
+            look=partial(look, conf),
+            nova_folders=nova_folders(conf),
+        )
+        cleanup.callback(adopting.stop)
+        adopting.start()
+        return
+    service = make_compute(around, conf.host, _driver(conf, state_dir), conf.transport_url, state_dir, disks_dir)
     cleanup.callback(service.stop)
     service.start()
+
+
+def state_dir_of(conf: cfg.ConfigOpts) -> Path:
+    """Where the compute service of this host keeps its files."""
+    folder: Path = Path(conf.state_path) / "hosts" / conf.host
+    return folder
+
+
+def nova_folders(conf: cfg.ConfigOpts) -> list[Path]:
+    """Where the nova-compute that had this host looks for its identity."""
+    return [Path(conf.adopt.nova_state_path), *map(Path, conf.adopt.nova_config_dirs)]
+
+
+def look(conf: cfg.ConfigOpts) -> FoundHypervisor:
+    """What the hypervisor of this host has, without a driver. Changes nothing."""
+    state_dir = state_dir_of(conf)
+    if conf.compute_driver == "simulated":
+        extras.require("embedded", "A compute with [DEFAULT] compute_driver = simulated")
+        from causeway.virt.simulated import look as simulated_look
+
+        return simulated_look.look(conf.host, state_dir)
+    extras.require("libvirt", "A compute with [DEFAULT] compute_driver = libvirt")
+    from causeway.model.image import QCOW2
+    from causeway.virt.libvirt import look as libvirt_look
+    from causeway.virt.libvirt.storage import rbd_pool
+
+    instances_dir = _instances_dir(conf, state_dir)
+    return libvirt_look.look(
+        conf.libvirt.connection_uri,
+        instances_dir,
+        Path(conf.libvirt.nfs_mount_point_base or instances_dir / "mnt"),
+        stores=(QCOW2,) if rbd_pool.from_options(conf) is None else (QCOW2, "rbd"),
+    )
+
+
+def _instances_dir(conf: cfg.ConfigOpts, state_dir: Path) -> Path:
+    return Path(conf.instances_path) if conf.instances_path else state_dir / "instances"
 
 
 def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
@@ -75,7 +127,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,
-        Path(conf.instances_path) if conf.instances_path else state_dir / "instances",
+        _instances_dir(conf, state_dir),
         mount_dir=Path(conf.libvirt.nfs_mount_point_base) if conf.libvirt.nfs_mount_point_base else None,
         virt_type=conf.libvirt.virt_type,
         machine=default_machine(conf.libvirt.hw_machine_type),

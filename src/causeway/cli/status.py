@@ -35,6 +35,7 @@ from causeway.model.certificates import CERTIFICATES_ENDING, CertificateEnd
 from causeway.model.host import (
     FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
+    OTHER_OWNER,
     REQUIRES_SIGNATURES,
     STORAGE,
     CellMapping,
@@ -201,6 +202,7 @@ def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: list[HostMapping], 
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
         checks[f"{cell.name}: live migration"] = lambda: _live_migration(hosts.list_nodes(database))
         checks[f"{cell.name}: folders of disks"] = lambda: _folders(hosts.list_nodes(database))
+        checks[f"{cell.name}: owners of hosts"] = lambda: _owners(hosts.list_nodes(database))
         checks[f"{cell.name}: certificates"] = lambda: _certificates(hosts.list_nodes(database))
         checks[f"{cell.name}: signed orders"] = lambda: _signed_orders(cell, hosts.list_nodes(database))
         checks[f"{cell.name}: host mappings"] = lambda: _mapped(cell, hosts.list_nodes(database), known)
@@ -321,6 +323,14 @@ def _folders(nodes: list[ComputeNode]) -> Found:
         lines = [f"{host}: {lack}. No server is built there or moved there." for host, lack in sorted(lacking.items())]
         return Level.FAILURE, "\n".join(lines)
     return Level.SUCCESS, f"{len(nodes)} hosts can write theirs"
+
+
+def _owners(nodes: list[ComputeNode]) -> Found:
+    """Which hosts reported last that another compute service may own their guests."""
+    doubtful = {node.host: owner for node in nodes if (owner := node.capabilities.get(OTHER_OWNER)) is not None}
+    if doubtful:
+        return Level.FAILURE, "\n".join(f"{host}: {owner}" for host, owner in sorted(doubtful.items()))
+    return Level.SUCCESS, f"{len(nodes)} hosts know of no other"
 
 
 def _storage(nodes: list[ComputeNode]) -> Found:

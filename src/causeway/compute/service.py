@@ -39,7 +39,7 @@ from causeway.compute.handover.verify import VerifyEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
 from causeway.compute.host.bandwidth import Bandwidth
-from causeway.compute.host.claims import Claims
+from causeway.compute.host.claims import CLAIMS, Claims
 from causeway.compute.host.departures import Departures
 from causeway.compute.host.fence import Fence
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
@@ -116,7 +116,7 @@ class ComputeService:
             image_cache=ImageCache(disks_dir / "_base", images, conf.compute.allowed_image_formats),
             fence=Fence(state_dir / "moves", name, is_late),
             claims=Claims(
-                state_dir / "claims",
+                state_dir / CLAIMS,
                 name,
                 limits=Limits(
                     conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
@@ -190,6 +190,19 @@ class ComputeService:
             self.host.driver.confine([cpu for cell in topology.cells for cpu in cell.cpuset])
         devices = hardware_of.devices_for_guests(hardware.pci_devices, hardware_of.device_specs(conf.pci.device_spec))
         self.host.claims.load(topology if topology.cells else None, devices)
+
+    def work_under_way(self) -> list[str]:
+        """What is being done on the host at this moment: uuids of servers, and work on whole disks."""
+        found = sorted(self._server.resources())
+        if not found and self.host.fence.disk_work.count:
+            found.append("work on disks")
+        return found
+
+    def close_to_new(self, reason: str | None) -> None:
+        """Reports why no guest must come to this host. None: nothing is wrong any more."""
+        changed, self.host.other_owner = self.host.other_owner != reason, reason
+        if changed:
+            self._reporter.report_soon()
 
     def stop(self) -> None:
         """Finishes what is under way. Guests continue to run."""

@@ -19,6 +19,7 @@ from oslo_log import _options as log_opts
 from oslo_log import log
 
 from causeway.conf import (
+    adopt,
     api,
     cinder,
     compute,
@@ -57,6 +58,7 @@ from causeway.conf.checks import (
 
 PROJECT = "causeway"
 MODULES: tuple[ModuleType, ...] = (
+    adopt,
     api,
     cinder,
     compute,

@@ -57,6 +57,9 @@ PATHS = (
     PathOption("DEFAULT", "log_config_append", Named.FILE),
     PathOption("DEFAULT", "log_dir", Named.MADE),
     PathOption("DEFAULT", "log_file", Named.MADE),
+    # A folder that is not there would be taken for one in which no Nova was.
+    PathOption("adopt", "nova_state_path", Named.FOLDER),
+    PathOption("adopt", "nova_config_dirs", Named.FOLDER),
     PathOption("api", "vendordata_jsonfile_path", Named.FILE),
     PathOption("api", "vendordata_dynamic_ssl_certfile", Named.EITHER),
     PathOption("barbican", "verify_ssl_path", Named.EITHER),

@@ -18,6 +18,7 @@ from causeway.faults.routes import ROUTES
 from causeway.moves.recipes import LIVE_MIGRATE
 from causeway.moves.steps.near_live import SelectOtherCell
 from causeway.operations.recipes import RECIPES
+from causeway.rpc.adopting import AdoptingClient
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.conductor import ConductorClient
@@ -26,6 +27,7 @@ from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.super_conductor import SuperConductorClient
 
 RPC_CLIENTS: tuple[type[Client], ...] = (
+    AdoptingClient,
     CellConductorClient,
     ComputeClient,
     ConductorClient,

@@ -22,6 +22,8 @@ STORES_IMAGES = "stores_images"
 ATTACHES_PORT_DEVICES = "supports_live_port_devices"
 # Why its host can't write into its own folders, in a sentence; None if it can.
 FOLDERS_LACK = "folders_lack"
+# Why another compute service may own the guests of its host, in a sentence; None if it knows of none.
+OTHER_OWNER = "other_owner"
 # How many builds failed on its host since one succeeded, lately.
 FAILED_BUILDS = "failed_builds"
 # How many orders that read or write whole disks its host carries out.

@@ -1,8 +1,9 @@
 """The rights that the account of one compute host needs in RabbitMQ, and no more.
 
-A compute listens at one queue of its own, takes answers at another, and calls its cell's conductor. oslo.messaging declares
-every exchange and queue that it uses, so the account needs the right to configure them. RabbitMQ checks routing keys by topic
-permissions when an account publishes to a topic exchange (write), and when it binds a queue to one (read).
+A compute listens at one queue of its own (or two, where Nova was before), takes answers at another, and calls its cell's
+conductor. oslo.messaging declares every exchange and queue that it uses, so the account needs the right to configure them.
+RabbitMQ checks routing keys by topic permissions when an account publishes to a topic exchange (write), and when it binds a queue
+to one (read).
 
 These rights do not limit answers: they go through the default exchange, where RabbitMQ checks no routing keys. See SECURITY.md.
 """
@@ -12,8 +13,11 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass
 
-from causeway.rpc import cell_conductor, super_conductor
+from causeway.rpc import adopting, cell_conductor, super_conductor
 from causeway.rpc.compute import TOPIC
+
+# At which a compute listens.
+TOPICS = (TOPIC, adopting.TOPIC)
 
 # The option [oslo_messaging_rabbit] processname of computes. Each service of a machine has its own name, and so its own queues.
 PROCESS = "compute"
@@ -48,22 +52,24 @@ def of_compute(host: str, exchange: str) -> Rights:
     ``exchange``: the option ``control_exchange`` of the cell's services.
     """
     own = re.escape(host)
+    listened, fanouts = [], [f"{topic}_fanout" for topic in TOPICS]
+    for topic in TOPICS:
+        listened += [topic, rf"{topic}\.{own}"]
     queues = [
-        TOPIC,
-        rf"{TOPIC}\.{own}",
-        rf"{TOPIC}_fanout_{own}:{PROCESS}:[0-9]+",
+        *listened,
+        *(rf"{fanout}_{own}:{PROCESS}:[0-9]+" for fanout in fanouts),
         rf"reply_{own}:{PROCESS}:[0-9]+",
     ]
     topics = re.escape(exchange)
     # The exchange through which late answers go to all conductors.
     late_answers = f"{super_conductor.TOPIC}_fanout"
     return Rights(
-        configure=_any_of([*queues, topics, f"{TOPIC}_fanout", late_answers]),
+        configure=_any_of([*queues, topics, *fanouts, late_answers]),
         write=_any_of([*queues, topics, r"amq\.default", late_answers]),
-        read=_any_of([*queues, topics, f"{TOPIC}_fanout"]),
+        read=_any_of([*queues, topics, *fanouts]),
         exchange=exchange,
         topic_write=_any_of([cell_conductor.TOPIC]),
-        topic_read=_any_of([TOPIC, rf"{TOPIC}\.{own}"]),
+        topic_read=_any_of(listened),
     )
 
 

@@ -18,7 +18,7 @@ from causeway.clients.placement import Inventory, PlacementClient
 from causeway.conf import scheduler as options
 from causeway.embedded.placement.local import LocalPlacement
 from causeway.model.flavor import Flavor
-from causeway.model.host import FOLDERS_LACK
+from causeway.model.host import FOLDERS_LACK, OTHER_OWNER
 from causeway.scheduler import RequestedGroup, RequestSpec, Scheduler
 from causeway.scheduler.many import Mover, PackRequest
 from tests.functional.placement.test_scheduler import Cloud, across_cells, boot, now, spec_of
@@ -62,7 +62,8 @@ def cloud(client: PlacementClient, make_host: MakeHost) -> Cloud:
         if number % 8 == 6:
             record.service.last_seen_up = now() - timedelta(hours=1)
         if number % 8 == 7:
-            record.node.capabilities |= {FOLDERS_LACK: "/disks can't be written"}
+            lack = FOLDERS_LACK if number % 16 == 7 else OTHER_OWNER
+            record.node.capabilities |= {lack: "a reason"}
         if number % 2:
             client.change_traits(record.node.uuid, add={"CUSTOM_FAST"})
         client.claim(str(uuid.uuid4()), {record.node.uuid: {"VCPU": dice.randint(1, 3)}}, "p", "u")

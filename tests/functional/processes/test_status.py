@@ -137,6 +137,13 @@ def test_a_host_that_can_not_write_its_disks_is_a_failure(checked: Status, cell1
     assert level == "failure" and "/disks can't be written: Read-only file system" in says
 
 
+def test_a_host_that_may_have_another_owner_is_a_failure(checked: Status, cell1: Database) -> None:
+    assert checked()["cell1: owners of hosts"] == ("success", "1 hosts know of no other")
+    hosts.save_node(cell1, replace(NODE, capabilities={"other_owner": "a nova-compute runs beside it"}))
+    level, says = checked()["cell1: owners of hosts"]
+    assert level == "failure" and "a nova-compute runs beside it" in says
+
+
 def test_storage_that_only_one_host_has_is_a_warning(checked: Status, cell1: Database) -> None:
     def says(host: str, storage: str | None) -> None:
         node = replace(NODE, uuid=f"{host[-1]}{NODE.uuid[1:-1]}f", host=host, hypervisor_hostname=host)

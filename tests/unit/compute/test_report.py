@@ -60,6 +60,7 @@ class Host:
     conf: Any = field(default_factory=new_config)
     name: str = "host1"
     own_folders: tuple[Path, ...] = ()
+    other_owner: str | None = None
     failed_builds: FailedBuilds = field(default_factory=FailedBuilds)
     fence: Any = field(default_factory=lambda: SimpleNamespace(disk_work=DiskWork()))
 

@@ -17,9 +17,10 @@ from causeway.clients.placement.client import PlacementClient
 from causeway.conf import new_config
 from causeway.faults.points import RPC_CLIENTS
 from causeway.model import versions
+from causeway.model.found_host import FoundHypervisor
 from causeway.model.host import CellMapping
 from causeway.model.outcomes import OperationToken
-from causeway.roles.compute import make_compute
+from causeway.roles.compute import make_adopting_compute, make_compute
 from causeway.roles.conductor import make_cell_conductor, make_conductor
 from causeway.roles.scheduler import SchedulerService
 from causeway.roles.surroundings import make_surroundings
@@ -56,6 +57,10 @@ def listening(folder: Path) -> Iterator[RpcServer]:
         yield make_cell_conductor(conf, around.transports, "host", api, queue)._server
         driver = SimulatedDriver("host", folder / "host")
         yield make_compute(around, "host", driver, queue, folder / "host")._server
+        adopting = make_adopting_compute(
+            around, "host", lambda: driver, queue, folder / "host", look=FoundHypervisor, nova_folders=[]
+        )
+        yield adopting._server
     finally:
         cells.close()
         api.close()

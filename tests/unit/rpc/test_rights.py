@@ -12,6 +12,9 @@ from causeway.rpc.rights import of_compute
 @pytest.mark.parametrize("host", ["host1", "gen1-host1.example.org", "10.0.0.1"])
 def test_a_host_has_its_own_queues(host: str) -> None:
     found = of_compute(host, "openstack")
+    for name in ("adopting", f"adopting.{host}", f"adopting_fanout_{host}:compute:3"):
+        assert all(re.search(each, name) for each in (found.configure, found.write, found.read)), name
+    assert re.search(found.topic_read, f"adopting.{host}")
     for name in ("compute", f"compute.{host}", f"reply_{host}:compute:1", f"compute_fanout_{host}:compute:12"):
         assert all(re.search(each, name) for each in (found.configure, found.write, found.read)), name
     assert re.search(found.topic_read, f"compute.{host}")
@@ -23,7 +26,13 @@ def test_a_host_has_its_own_queues(host: str) -> None:
 @pytest.mark.parametrize("other", ["host10", "host", "xhost1", "host1.example", "host1x", "hostX1", "host1:compute:1"])
 def test_a_host_has_nothing_of_others(other: str) -> None:
     found = of_compute("host1", "openstack")
-    names = [f"compute.{other}", f"reply_{other}:compute:1", f"compute_fanout_{other}:compute:1", "cell_conductor"]
+    names = [
+        f"compute.{other}",
+        f"adopting.{other}",
+        f"reply_{other}:compute:1",
+        f"compute_fanout_{other}:compute:1",
+        "cell_conductor",
+    ]
     for name in (*names, "reply_host1:compute:", "reply_host1:conductor:1", "reply_0123", "amq.topic", ""):
         assert not any(re.fullmatch(each, name) for each in (found.configure, found.write, found.read)), name
     assert not re.fullmatch(found.topic_read, f"compute.{other}") and not re.fullmatch(found.topic_read, "#")

@@ -70,7 +70,8 @@ def refusal_of(name: str, conf: ConfigOpts, host: HostState, spec: RequestSpec, 
         ({"is_up": False, "service": {"forced_down": True}}, "is down [last seen up: forced down]"),
         ({"is_up": False, "service": {"last_seen_up": None}}, "is down [last seen up: never]"),
         ({"node": {"capabilities": {"folders_lack": "/a is full"}}}, "can't write its disks [reason: /a is full]"),
-        ({"node": {"capabilities": {"folders_lack": None}}}, None),
+        ({"node": {"capabilities": {"folders_lack": None, "other_owner": None}}}, None),
+        ({"node": {"capabilities": {"other_owner": "Nova"}}}, "may have another owner [reason: Nova]"),
     ],
 )
 def test_only_hosts_that_are_up_and_enabled_pass(

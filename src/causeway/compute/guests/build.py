@@ -23,7 +23,7 @@ def build(host: Host, context: RequestContext, instance: Instance, block_devices
         claimed(host, instance) as instance,
         host.failed_builds.counted(),
     ):
-        host.require_folders()
+        host.require_open()
         for vif in instance.network_info:
             guest.bind_port(host, context, instance, vif)
         vifs = guest.refreshed_ports(host, context, instance)

@@ -61,7 +61,7 @@ def require_nothing_of(host: Host, uuid: str, *, has_guest: bool = False) -> Non
 
     ``has_guest``: it has one that the driver does not count among its guests yet.
     """
-    host.require_folders()
+    host.require_open()
     facts = host.driver.inspect(uuid)
     if has_guest or facts.power_state is not None or facts.has_disks or facts.has_stashed_disks:
         raise errors.ClaimRefused(

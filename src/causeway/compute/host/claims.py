@@ -29,6 +29,9 @@ from causeway.model.pci import InstancePCIRequest, PciDevice, PciDeviceStatus
 
 LOG = logging.getLogger(__name__)
 
+# The name of their folder.
+CLAIMS = "claims"
+
 
 @dataclass
 class Claim:

@@ -59,6 +59,8 @@ class Host:
     #: the folders that it must be able to write
     own_folders: Sequence[Path] = ()
     failed_builds: FailedBuilds = field(default_factory=FailedBuilds)
+    #: why another compute service may own its guests, in a sentence; None: it knows of none
+    other_owner: str | None = None
     #: the clock of transfers
     clock: Clock = field(default_factory=Clock)
 
@@ -67,8 +69,12 @@ class Host:
         held: AbstractContextManager[object] = lockutils.lock(f"{self.name}-{instance_uuid}")
         return held
 
-    def require_folders(self) -> None:
-        """Raises ClaimRefused if the host can't write into its own folders: it must not be chosen for a guest."""
+    def require_open(self) -> None:
+        """Raises ClaimRefused if the host must not be chosen for a guest: it can't write its folders, or has another owner."""
+        if self.other_owner is not None:
+            raise errors.ClaimRefused(
+                "The chosen host takes no servers at present.", details=f"host {self.name}: {self.other_owner}"
+            )
         lack = why_unwritable(self.own_folders)
         if lack is not None:
             raise errors.ClaimRefused("The chosen host can't write its disks.", details=f"host {self.name}: {lack}")

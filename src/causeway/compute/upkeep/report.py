@@ -28,6 +28,7 @@ from causeway.model.host import (
     FAILED_BUILDS,
     FOLDERS_LACK,
     LIVE_MIGRATION_LACKS,
+    OTHER_OWNER,
     REQUIRES_SIGNATURES,
     STORAGE,
     STORES_IMAGES,
@@ -274,6 +275,10 @@ class Reporter:
         with self._reporting:
             self._host.conductor.report_host(admin_context(), report=self._report(), timeout=timeout)
 
+    def report_soon(self) -> None:
+        """Reports now. If this fails, the next report says the same."""
+        self._try("report", self._report_again)
+
     def _report_again(self) -> None:
         # A report that is lost, as when the message queue restarts, must not keep the next ones back: the host would seem dead.
         conf = self._host.conf
@@ -319,6 +324,7 @@ class Reporter:
                 FAILED_BUILDS: self._host.failed_builds.count,
                 DISK_WORK: self._host.fence.disk_work.count,
                 FOLDERS_LACK: self._look_at_folders(),
+                OTHER_OWNER: self._host.other_owner,
                 STORAGE: self._host.driver.storage(),
                 STORES_IMAGES: self._host.driver.stores_images(),
                 REQUIRES_SIGNATURES: conf.rpc_signatures.required,

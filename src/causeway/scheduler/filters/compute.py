@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from causeway.model.host import FOLDERS_LACK
+from causeway.model.host import FOLDERS_LACK, OTHER_OWNER
 from causeway.scheduler.explain import Refusal
 from causeway.scheduler.filters.base import HostFilter, Request
 from causeway.scheduler.host_state import HostState
@@ -13,7 +13,7 @@ _NEVER = datetime.min
 
 
 class ComputeFilter(HostFilter):
-    """The compute service must be enabled, up, and able to write its disks."""
+    """The compute service must be enabled, up, able to write its disks, and the only owner of its guests."""
 
     def check(self, host: HostState, request: Request) -> Refusal | None:  # noqa: ARG002
         service = host.record.service
@@ -22,9 +22,11 @@ class ComputeFilter(HostFilter):
         if not host.is_up:
             seen = "forced down" if service.forced_down else f"{service.last_seen_up or 'never'}"
             return Refusal("is down", "are down", {"last seen up": seen})
-        lack = host.record.node.capabilities.get(FOLDERS_LACK)
-        if lack is not None:
+        capabilities = host.record.node.capabilities
+        if (lack := capabilities.get(FOLDERS_LACK)) is not None:
             return Refusal("can't write its disks", "can't write their disks", {"reason": str(lack)})
+        if (owner := capabilities.get(OTHER_OWNER)) is not None:
+            return Refusal("may have another owner", "may have another owner", {"reason": str(owner)})
         return None
 
 
@@ -33,6 +35,6 @@ def healthy_until(host: HostState, down_time: timedelta) -> datetime:
     service = host.record.service
     if service.disabled or service.forced_down or service.last_seen_up is None:
         return _NEVER
-    if host.record.node.capabilities.get(FOLDERS_LACK) is not None:
+    if any(host.record.node.capabilities.get(key) is not None for key in (FOLDERS_LACK, OTHER_OWNER)):
         return _NEVER
     return service.last_seen_up + down_time
