@@ -380,6 +380,7 @@ class ConsoleAuthTokens(ApiBase):
     expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
+<<<<<<< HEAD
 class Adoptions(ApiBase):
     """What was imported from Nova: see `causeway.store.api.adoptions`."""
 
@@ -394,6 +395,18 @@ class Adoptions(ApiBase):
     # SHA-256 of what was imported, in hexadecimal.
     digest: Mapped[str] = mapped_column(Bounded(64))
     imported_at: Mapped[datetime]
+=======
+class AdoptedHosts(ApiBase):
+    """A `causeway.model.adoption.AdoptedHost`."""
+
+    __tablename__ = "adopted_hosts"
+
+    host: Mapped[str] = mapped_column(Name, primary_key=True)
+    cell_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    state: Mapped[str] = mapped_column(Bounded(16))
+    findings: Mapped[list[Any]]
+    updated_at: Mapped[datetime]
+>>>>>>> 1e9ecb53 (adopt host, release, status, look: hosts are taken from Nova one by one)
 
 
 keep_all_of_unicode(ApiBase.metadata)

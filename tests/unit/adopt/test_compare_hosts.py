@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causeway.adopt.hosts import RecordedHost, compare
-from causeway.adopt.hosts.compare import running
+from causeway.adopt.hosts.comparison import running
 from causeway.model.adoption import Finding
 from causeway.model.found_host import (
     FoundDisk,

@@ -25,6 +25,7 @@ ON_DEMAND = {
     "up": {"libvirt"},
     "compute": {"libvirt", "embedded"},
     "manage": {"libvirt"},
+    "adopt": {"database", "libvirt", "embedded"},
     "audit": {"database"},
     "cloud": {"database"},
     "adopt": {"database"},
@@ -115,6 +116,19 @@ def test_a_host_needs_nothing_of_other_roles() -> None:
         "import causeway.virt.libvirt.driver, causeway.virt.libvirt.live.live_settings; cli(['compute', '--help'])"
     )
     assert "STATE_PATH/hosts/HOST" in with_hidden(NOT_OF_A_HOST, libvirt, "causeway.cli.main")
+
+
+def test_a_host_that_is_to_be_taken_over_can_look_at_itself_with_what_it_has(tmp_path: Path) -> None:
+    """The hypervisor is libvirt's own for tests, which has one guest."""
+    pytest.importorskip("os_brick")
+    (tmp_path / "compute_id").write_text("6f1c2f7e-7c0b-4a51-a6e4-2d1a4a9a3f10\n")
+    file = tmp_path / "compute.conf"
+    file.write_text(
+        f"[DEFAULT]\nhost = host1\nstate_path = {tmp_path}\n"
+        f"[libvirt]\nconnection_uri = test:///default\n[adopt]\nnova_state_path = {tmp_path}\n"
+    )
+    shown = with_hidden(NOT_OF_A_HOST, f"cli(['adopt', 'look', '--config-file={file}'])", "causeway.cli.main")
+    assert "host1: not taken" in shown and "compute_id: 6f1c2f7e" in shown and " test running" in shown
 
 
 def test_modules_of_a_host_lead_to_nothing_of_other_roles() -> None:

@@ -6,7 +6,7 @@ the databases, asks hosts, and takes and releases them.
 
 from __future__ import annotations
 
-from causeway.adopt.hosts.compare import compare
+from causeway.adopt.hosts.comparison import compare
 from causeway.adopt.hosts.recorded import RecordedHost, RecordedServer
 
 __all__ = ["RecordedHost", "RecordedServer", "compare"]

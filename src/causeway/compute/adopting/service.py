@@ -59,6 +59,8 @@ class AdoptingService:
         # One take or release at a time.
         self._lock = threading.Lock()
         self._owned: OwnedHost | None = None
+        # Why there may be another owner, as it was said last.
+        self._doubt: str | None = None
         self._stopping = threading.Event()
         self._server = RpcServer(transport, TOPIC, host, [expose(AdoptingEndpoint(self), "1.0")], threads=4)
         self._watching = threading.Thread(target=self._watch, name=f"nova-watch-{host}", daemon=True)
@@ -174,7 +176,9 @@ class AdoptingService:
         reason = None
         if running:
             reason = f"a nova-compute runs beside it (process {running[0].pid}), though the host was taken from Nova"
-            LOG.error("Host %s: %s. Stop it: two services would change the same guests", self._host, reason)
+            if reason != self._doubt:
+                LOG.error("Host %s: %s. Stop it: two services would change the same guests", self._host, reason)
+        self._doubt = reason
         owned.close_to_new(reason)
 
 

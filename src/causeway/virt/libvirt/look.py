@@ -28,8 +28,6 @@ LOG = logging.getLogger(__name__)
 
 # Seconds for a libvirtd or a file system that does not answer: for the guests of a host, and for their disks.
 _SECONDS, _DISK_SECONDS = 120.0, 300.0
-# A libvirtd that does not answer 3 times, 5 s apart, is disconnected.
-_KEEPALIVE = (5, 3)
 _FOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(_resize|_del)?")
 _NOTES = msgspec.json.Decoder(dict[str, str])
 _MOST_FILES, _MOST_NOTES = 100, 64 * 1024
@@ -52,7 +50,6 @@ def _guests(uri: str) -> tuple[str, list[FoundGuest]]:
     except libvirt.libvirtError as failure:
         raise GuestFailed(f"The hypervisor at {uri} can't be reached.", details=str(failure)) from failure
     try:
-        connection.setKeepAlive(*_KEEPALIVE)
         found = [guest for domain in connection.listAllDomains() if (guest := _guest(domain)) is not None]
         return text(connection.getHostname()) or "", sorted(found, key=lambda guest: guest.uuid)
     except libvirt.libvirtError as failure:

@@ -28,7 +28,8 @@ def look(hostname: str, state_dir: Path) -> FoundHypervisor:
 def _guest(guest: Guest) -> FoundGuest:
     disks = [_local(device, path) for device, path in sorted(guest.local_files().items())]
     volumes = [
-        FoundDisk(volume.device, source=volume.path, disk_format=RAW, serial=volume.volume_id)
+        # Hosts mount nothing for it.
+        FoundDisk(volume.device, kind="network", source=volume.path, disk_format=RAW, serial=volume.volume_id)
         for volume in guest.volumes
     ]
     cells = guest.numa_topology.cells if guest.numa_topology is not None else []

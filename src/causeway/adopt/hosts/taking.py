@@ -1,0 +1,171 @@
+"""Looks at hosts, takes and releases them. Every step may be repeated, and is continued by whoever runs it again."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from causeway import errors
+from causeway.adopt.hosts import nova_services, records
+from causeway.adopt.hosts.comparison import compare, running
+from causeway.adopt.hosts.nova_services import NovaService, ReadServices
+from causeway.adopt.hosts.recorded import RecordedHost
+from causeway.clients.placement import PlacementClient
+from causeway.context import admin_context
+from causeway.model.adoption import AdoptedHost, Finding, HostState
+from causeway.model.found_host import FoundHost
+from causeway.model.host import CellMapping
+from causeway.rpc.adopting import AdoptingClient
+from causeway.store.api import adopted_hosts
+from causeway.store.cells import Cells
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two looks at Nova's services: three of its reports.
+QUIET_SECONDS = 30.0
+# What a host says of itself may be anything.
+_MOST_FINDINGS = 1000
+
+
+@dataclass
+class AdoptServices:
+    """``hosts_of``: the hosts of a cell. ``placement``: None: it is not asked. ``nova``: None: Nova's databases are not asked."""
+
+    cells: Cells
+    hosts_of: Callable[[CellMapping], AdoptingClient]
+    placement: PlacementClient | None = None
+    nova: ReadServices | None = None
+    quiet_seconds: float = QUIET_SECONDS
+
+
+def adopt_hosts(
+    services: AdoptServices, hosts: Iterable[str], *, at_a_time: int = 1, take: bool = True
+) -> Iterator[AdoptedHost]:
+    """Looks at each of the hosts, and takes those where nothing blocks it. Yields each when it is done.
+
+    ``take`` False: only looks. Raises NotFound, before it does anything, if a host is in no cell.
+    """
+    named = list(dict.fromkeys(hosts))
+    for host in named:
+        records.cell_of(services.cells, host)
+    before: dict[str, list[NovaService]] = {}
+    if services.nova is not None and take:
+        before = {host: services.nova(host) for host in named}
+        threading.Event().wait(services.quiet_seconds)
+    with ThreadPoolExecutor(max(1, at_a_time), thread_name_prefix="adopt") as pool:
+        yield from pool.map(lambda host: _adopt(services, host, before.get(host), take=take), named)
+
+
+def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None, *, take: bool) -> AdoptedHost:
+    cell = records.cell_of(services.cells, host)
+    adopted = adopted_hosts.find(services.cells.api, host) or AdoptedHost(host, cell.uuid)
+    adopted.cell_uuid = cell.uuid
+    computes = services.hosts_of(cell)
+    try:
+        found = computes.look(admin_context(), host)
+    except errors.CausewayError as failure:
+        adopted.findings = [_silent(host, failure)]
+        return _saved(services, adopted)
+    recorded = records.read(services.cells.api, services.cells.database(cell.uuid), host)
+    if not found.is_taken:
+        adopted.state = HostState.LOOKED
+        adopted.findings = list(
+            itertools.islice(_findings(services, found, recorded, before, take=take), _MOST_FINDINGS)
+        )
+        _saved(services, adopted)
+        if not take or any(finding.blocks for finding in adopted.findings):
+            return adopted
+    elif not take:
+        # Its guests are what orders made of them, not what was imported.
+        adopted.state, adopted.findings = HostState.TAKEN, []
+        return _saved(services, adopted)
+    try:
+        guests = [guest.uuid for guest in found.hypervisor.guests]
+        computes.take(admin_context(), host, node_uuid=recorded.node_uuid or "", guests=guests)
+    except errors.CausewayError as failure:
+        adopted.findings.append(_refused("take", host, failure))
+        return _saved(services, adopted)
+    adopted.state = HostState.TAKEN
+    return _saved(services, adopted)
+
+
+def _findings(
+    services: AdoptServices,
+    found: FoundHost,
+    recorded: RecordedHost,
+    before: list[NovaService] | None,
+    *,
+    take: bool,
+) -> Iterator[Finding]:
+    yield from compare(found, recorded)
+    if services.placement is not None and recorded.node_uuid is not None:
+        yield from _provider(services.placement, recorded)
+    if not take:
+        return
+    yield from running(found)
+    if services.nova is None or before is None:
+        yield Finding(
+            "nova.unasked",
+            found.host,
+            "Nova's databases were not asked whether its nova-compute reports.",
+            "Give --nova-config; else make sure that it runs nowhere, also not in another container.",
+            blocks=False,
+        )
+    else:
+        yield from nova_services.compare(found.host, before, services.nova(found.host))
+
+
+def _provider(placement: PlacementClient, recorded: RecordedHost) -> Iterator[Finding]:
+    provider = placement.get_provider(str(recorded.node_uuid))
+    if provider is None:
+        yield Finding(
+            "provider.missing",
+            recorded.host,
+            f"Placement has no provider {recorded.node_uuid}.",
+            "Use the Placement that Nova uses ([placement]); if it is, find out why Nova reports another provider.",
+        )
+    elif recorded.hypervisor_hostname and provider.name != recorded.hypervisor_hostname:
+        yield Finding(
+            "provider.name",
+            recorded.host,
+            f"Its provider in Placement is called {provider.name}; {recorded.hypervisor_hostname} is recorded.",
+            "Look whether the provider is that of another host.",
+        )
+
+
+def release_host(services: AdoptServices, host: str) -> AdoptedHost:
+    """Makes a host Nova's again. Raises Conflict while operations run there, and what the call of the host raises."""
+    cell = records.cell_of(services.cells, host)
+    recorded = records.read(services.cells.api, services.cells.database(cell.uuid), host)
+    under_way = adopted_hosts.operations_on(services.cells.api, host, {server.uuid for server in recorded.servers})
+    if under_way:
+        raise errors.Conflict(
+            f"{len(under_way)} operations run on host {host}: wait for their end, or cancel them.",
+            details=", ".join(f"{recipe} {uuid}" for uuid, recipe in under_way[:10]),
+        )
+    services.hosts_of(cell).release(admin_context(), host)
+    return _saved(services, AdoptedHost(host, cell.uuid, HostState.RELEASED))
+
+
+def _silent(host: str, failure: errors.CausewayError) -> Finding:
+    return Finding(
+        "host.silent",
+        host,
+        f"Its compute service can't look: {failure.message} {failure.details}".strip(),
+        "Start `causeway compute` there with [adopt] nova_state_path.",
+    )
+
+
+def _refused(what: str, host: str, failure: errors.CausewayError) -> Finding:
+    return Finding(
+        f"{what}.failed", host, f"It could not be taken: {failure.message} {failure.details}".strip(), "Run it again."
+    )
+
+
+def _saved(services: AdoptServices, adopted: AdoptedHost) -> AdoptedHost:
+    adopted_hosts.save(services.cells.api, adopted)
+    return adopted
