@@ -28,8 +28,8 @@ class HostStatus:
 
     @property
     def blocking(self) -> list[Finding]:
-        """What stands in the way; of a host that was taken, nothing does any more."""
-        return [] if self.state is HostState.TAKEN else [finding for finding in self.findings if finding.blocks]
+        """What stands in the way; of a host that was taken: what is wrong with its compute service."""
+        return [finding for finding in self.findings if finding.blocks]
 
 
 @dataclass

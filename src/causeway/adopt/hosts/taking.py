@@ -70,19 +70,24 @@ def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None,
     except errors.CausewayError as failure:
         adopted.findings = [_silent(host, failure)]
         return _saved(services, adopted)
-    recorded = records.read(services.cells.api, services.cells.database(cell.uuid), host)
-    if not found.is_taken:
+    try:
+        recorded = records.read(services.cells.api, services.cells.database(cell.uuid), host)
+        differences = [] if found.is_taken else _differences(services, found, recorded, before, take=take)
+    except errors.CausewayError as failure:
+        adopted.findings = [_unread(host, failure)]
+        return _saved(services, adopted)
+    if found.is_taken:
+        # Its guests are what orders made of them, not what was imported: what differed when it was taken stays noted.
+        adopted.findings = [finding for finding in adopted.findings if not finding.blocks] + running(found)
+        if not take:
+            adopted.state = HostState.TAKEN
+            return _saved(services, adopted)
+    else:
         adopted.state = HostState.LOOKED
-        adopted.findings = list(
-            itertools.islice(_findings(services, found, recorded, before, take=take), _MOST_FINDINGS)
-        )
+        adopted.findings = differences
         _saved(services, adopted)
         if not take or any(finding.blocks for finding in adopted.findings):
             return adopted
-    elif not take:
-        # Its guests are what orders made of them, not what was imported.
-        adopted.state, adopted.findings = HostState.TAKEN, []
-        return _saved(services, adopted)
     try:
         guests = [guest.uuid for guest in found.hypervisor.guests]
         computes.take(admin_context(), host, node_uuid=recorded.node_uuid or "", guests=guests)
@@ -91,6 +96,17 @@ def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None,
         return _saved(services, adopted)
     adopted.state = HostState.TAKEN
     return _saved(services, adopted)
+
+
+def _differences(
+    services: AdoptServices,
+    found: FoundHost,
+    recorded: RecordedHost,
+    before: list[NovaService] | None,
+    *,
+    take: bool,
+) -> list[Finding]:
+    return list(itertools.islice(_findings(services, found, recorded, before, take=take), _MOST_FINDINGS))
 
 
 def _findings(
@@ -157,6 +173,15 @@ def _silent(host: str, failure: errors.CausewayError) -> Finding:
         host,
         f"Its compute service can't look: {failure.message} {failure.details}".strip(),
         "Start `causeway compute` there with [adopt] nova_state_path.",
+    )
+
+
+def _unread(host: str, failure: errors.CausewayError) -> Finding:
+    return Finding(
+        "records.unread",
+        host,
+        f"It could not be compared: {failure.message} {failure.details}".strip(),
+        "Run it again when the database, or Placement, answers.",
     )
 
 

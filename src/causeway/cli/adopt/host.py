@@ -124,9 +124,7 @@ def _services(config_files: Sequence[Path], nova_files: Sequence[Path]) -> Itera
 
 
 def _is_well(adopted: AdoptedHost, *, only_look: bool) -> bool:
-    if only_look:
-        return not any(finding.blocks for finding in adopted.findings)
-    return adopted.state is HostState.TAKEN
+    return (only_look or adopted.state is HostState.TAKEN) and not any(finding.blocks for finding in adopted.findings)
 
 
 def _show_host(adopted: AdoptedHost, *, only_look: bool) -> None:

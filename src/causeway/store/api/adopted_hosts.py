@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
 
@@ -41,6 +41,12 @@ def save_in(connection: sa.Connection, hosts: Iterable[AdoptedHost]) -> None:
     for adopted in hosts:
         adopted.updated_at = utcnow()
         connection.execute(upsert_of(connection.dialect.name, TABLE), MAPPER.to_row(adopted))
+
+
+def note_imported_in(connection: sa.Connection, hosts: Mapping[str, str]) -> None:
+    """Notes hosts (with the uuids of their cells) whose records were imported. Those that are known stay as they are."""
+    known = set(connection.execute(sa.select(TABLE.c.host)).scalars())
+    save_in(connection, [AdoptedHost(host, cell_uuid) for host, cell_uuid in hosts.items() if host not in known])
 
 
 def operations_on(database: Database, host: str, servers: Collection[str]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from causeway import errors
-from causeway.adopt.hosts import nova_services, status
+from causeway.adopt.hosts import nova_services, records, status
 from causeway.adopt.hosts.nova_services import NovaService
 from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, release_host
 from causeway.cli.main import cli
@@ -148,6 +148,34 @@ def test_a_taken_host_carries_out_orders_and_its_guest_ran_on(nova: NovaHost, cl
     assert nova.adopt(take=False).state is HostState.TAKEN
 
 
+def test_a_command_that_died_after_the_host_was_taken_is_run_again(
+    nova: NovaHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = adopted_hosts.save
+
+    def die(database: Any, adopted: AdoptedHost) -> None:
+        if adopted.state is HostState.TAKEN:
+            raise SystemExit
+        save(database, adopted)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(adopted_hosts, "save", die)
+        nova.adopt()
+    known = adopted_hosts.find(nova.embedded.api_database, HOST)
+    assert known is not None and known.state is HostState.LOOKED and nova.service.is_owner
+    assert nova.adopt().state is HostState.TAKEN
+
+
+def test_an_import_notes_hosts_and_changes_none_that_is_known(nova: NovaHost) -> None:
+    nova.adopt()
+    api = nova.embedded.api_database
+    for _ in range(2):
+        with api.write() as connection:
+            adopted_hosts.note_imported_in(connection, {HOST: nova.cell.uuid, "cell1-host9": nova.cell.uuid})
+    known = {adopted.host: adopted.state for adopted in adopted_hosts.all_hosts(api)}
+    assert known == {HOST: HostState.TAKEN, "cell1-host9": HostState.IMPORTED}
+
+
 def test_a_host_that_differs_from_its_records_stays_nova_s(nova: NovaHost, server: Any) -> None:
     instances.update(nova.database, server.id, network_info=[])
     refused = nova.adopt()
@@ -239,12 +267,29 @@ def test_a_nova_compute_that_appears_beside_the_owner_closes_the_host(
         return node.capabilities["other_owner"]
 
     assert "process 17" in reason()
+    owned: Any = nova.service._owned
+    with pytest.raises(errors.ClaimRefused, match="takes no servers"):
+        owned.host.require_open()
     # A process that starts then does not own the host.
     nova.restart()
     assert not nova.service.is_owner and "only looks" in caplog.text
+    seen = nova.adopt(take=False)
+    assert (seen.state, blocking(seen)) == (HostState.TAKEN, {"nova.runs"})
+    assert blocking(nova.adopt()) == {"nova.runs", "take.failed"} and not nova.service.is_owner
     nova.processes.clear()
+    assert blocking(nova.adopt()) == set() and nova.service.is_owner
     nova.restart()
     assert nova.service.is_owner and reason() is None
+
+
+def test_a_host_that_can_not_be_compared_stays_nova_s(nova: NovaHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_given: Any) -> Any:
+        raise errors.DatabaseFailed("The database of cell1 is unreachable.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "read", fail)
+        assert blocking(nova.adopt()) == {"records.unread"} and nova.is_novas
+    assert nova.adopt().state is HostState.TAKEN
 
 
 def test_a_host_whose_service_does_not_answer_is_said_to_be_silent(nova: NovaHost) -> None:
