@@ -380,7 +380,6 @@ class ConsoleAuthTokens(ApiBase):
     expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
-<<<<<<< HEAD
 class Adoptions(ApiBase):
     """What was imported from Nova: see `causeway.store.api.adoptions`."""
 
@@ -395,7 +394,8 @@ class Adoptions(ApiBase):
     # SHA-256 of what was imported, in hexadecimal.
     digest: Mapped[str] = mapped_column(Bounded(64))
     imported_at: Mapped[datetime]
-=======
+
+
 class AdoptedHosts(ApiBase):
     """A `causeway.model.adoption.AdoptedHost`."""
 
@@ -406,7 +406,6 @@ class AdoptedHosts(ApiBase):
     state: Mapped[str] = mapped_column(Bounded(16))
     findings: Mapped[list[Any]]
     updated_at: Mapped[datetime]
->>>>>>> 1e9ecb53 (adopt host, release, status, look: hosts are taken from Nova one by one)
 
 
 keep_all_of_unicode(ApiBase.metadata)

@@ -28,7 +28,6 @@ ON_DEMAND = {
     "adopt": {"database", "libvirt", "embedded"},
     "audit": {"database"},
     "cloud": {"database"},
-    "adopt": {"database"},
 }
 # `causeway.cli.database_errors` does without it where it is not installed.
 DISPENSABLE = {"sqlalchemy"}
