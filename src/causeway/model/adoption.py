@@ -23,10 +23,17 @@ class Finding:
 
 
 class HostState(StrEnum):
+    """``taking``: it was said that it be taken, and not yet noted that it was: it may be Causeway's."""
+
     IMPORTED = "imported"
     LOOKED = "looked"
+    TAKING = "taking"
     TAKEN = "taken"
     RELEASED = "released"
+
+
+#: of hosts that are, or may be, Causeway's: nothing is imported over what Causeway made of their servers
+OWNED = frozenset({HostState.TAKING, HostState.TAKEN})
 
 
 @dataclass

@@ -61,7 +61,7 @@ def found_host() -> FoundHost:
         HOST,
         identities=[FoundIdentity("/var/lib/nova/compute_id", NODE)],
         hypervisor=FoundHypervisor(
-            hostname="host1.example",
+            hostname=HOST,
             guests=[found_guest()],
             instances_path=INSTANCES,
             folders=[FoundFolder(SERVER, [FoundFile("disk", 2**20, "qcow2"), FoundFile("disk.eph0", 2**20, "qcow2")])],
@@ -80,7 +80,7 @@ def recorded_host() -> RecordedHost:
         "server",
         Flavor("gen1.small", "small", memory_mb=128, vcpus=1, root_gb=1),
         host=HOST,
-        node="host1.example",
+        node=HOST,
         vm_state=VmState.ACTIVE,
         power_state=PowerState.RUNNING,
         image_ref=IMAGE,
@@ -95,4 +95,4 @@ def recorded_host() -> RecordedHost:
         BlockDevice("2", SERVER, "blank", "local"),
         BlockDevice("3", SERVER, "volume", "volume", volume_id=VOLUME),
     ]
-    return RecordedHost(HOST, NODE, "host1.example", [RecordedServer(instance, devices)])
+    return RecordedHost(HOST, NODE, HOST, [RecordedServer(instance, devices)])

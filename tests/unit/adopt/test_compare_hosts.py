@@ -133,6 +133,7 @@ BLOCKING: list[tuple[str, Change]] = [
     ("unsupported.host_device", given_to("other_host_devices", ["usb"])),
 ]
 DIFFERENCES: list[tuple[str, Change]] = [
+    ("hypervisor.renamed", lambda case: called(case, "host1.example")),
     ("guest.name", given_to("name", "instance-0000000b")),
     ("guest.autostart", given_to("starts_by_itself", True)),
     (
@@ -149,6 +150,10 @@ DIFFERENCES: list[tuple[str, Change]] = [
     ("mount.unused", lambda case: case.found.hypervisor.mounts.append(f"{MOUNTS}/none")),
 ]
 ALL = BLOCKING + DIFFERENCES
+
+
+def called(case: Case, name: str) -> None:
+    case.found.hypervisor.hostname = case.recorded.hypervisor_hostname = name
 
 
 def suspended(case: Case) -> None:

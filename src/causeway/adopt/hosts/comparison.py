@@ -76,6 +76,14 @@ def _identity(found: FoundHost, recorded: RecordedHost) -> Iterator[Finding]:
                 "Find out which of them Placement has as the provider of this host, before anything is started here.",
             )
     named = recorded.hypervisor_hostname
+    if named and named != recorded.host:
+        yield Finding(
+            "hypervisor.renamed",
+            host,
+            f"Nova calls its hypervisor {named}.",
+            f"Here it is called {recorded.host}, also in lists of hypervisors and in servers that move.",
+            blocks=False,
+        )
     if named and found.hypervisor.hostname and found.hypervisor.hostname != named:
         yield Finding(
             "hypervisor.name",

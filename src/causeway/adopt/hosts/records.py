@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from causeway import errors
 from causeway.adopt.hosts.recorded import RecordedHost, RecordedServer
 from causeway.model.host import CellMapping
@@ -37,6 +39,12 @@ def read(api: Database, cell: Database, host: str) -> RecordedHost:
     return RecordedHost(
         host,
         node.uuid if node is not None else mapping.node_uuid if mapping is not None else None,
-        node.hypervisor_hostname if node is not None else None,
+        _hypervisor(servers, host),
         servers,
     )
+
+
+def _hypervisor(servers: list[RecordedServer], host: str) -> str | None:
+    """What Nova calls the host's hypervisor, as its servers say. Causeway calls it by the host's name; None: nobody says."""
+    nodes = Counter(server.instance.node for server in servers if server.instance.node not in (None, host))
+    return nodes.most_common(1)[0][0] if nodes else None

@@ -88,14 +88,27 @@ def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None,
         _saved(services, adopted)
         if not take or any(finding.blocks for finding in adopted.findings):
             return adopted
+        # Before: an import that runs when this process has died must not write over what the host's service records.
+        adopted.state = HostState.TAKING
+        _saved(services, adopted)
     try:
         guests = [guest.uuid for guest in found.hypervisor.guests]
         computes.take(admin_context(), host, node_uuid=recorded.node_uuid or "", guests=guests)
     except errors.CausewayError as failure:
         adopted.findings.append(_refused("take", host, failure))
+        adopted.state = _state_now(computes, host)
         return _saved(services, adopted)
     adopted.state = HostState.TAKEN
     return _saved(services, adopted)
+
+
+def _state_now(computes: AdoptingClient, host: str) -> HostState:
+    """Of a host whose take failed: only the host knows whether it is Causeway's."""
+    try:
+        return HostState.TAKEN if computes.look(admin_context(), host).is_taken else HostState.LOOKED
+    except errors.CausewayError as failure:
+        LOG.warning("Whether host %s was taken is unknown: %s %s", host, failure.message, failure.details)
+        return HostState.TAKING
 
 
 def _differences(

@@ -49,6 +49,7 @@ def import_(nova_files: tuple[Path, ...], config_files: tuple[Path, ...], batch:
     from causeway.cli import databases
     from causeway.clients.network import NetworkClient
     from causeway.clients.session import ServiceSessions
+    from causeway.store.api import adopted_hosts
 
     with processes.failures_reported(), ExitStack() as cleanup:
         conf = processes.configuration(config_files)
@@ -59,7 +60,13 @@ def import_(nova_files: tuple[Path, ...], config_files: tuple[Path, ...], batch:
         total = sum(cell.database.count(tables.INSTANCES, tables.INSTANCES.c.deleted == 0) for cell in nova.cells)
         with click.progressbar(length=total, label="Servers", file=sys.stderr) as bar:
             report = import_cloud(
-                nova, api, cells, Ports(NetworkClient(sessions)).complete, size=batch, progress=bar.update
+                nova,
+                api,
+                cells,
+                Ports(NetworkClient(sessions)).complete,
+                owned=adopted_hosts.owned(api),
+                size=batch,
+                progress=bar.update,
             )
     click.echo(_as_json(report) if as_json else _as_text(report))
     if report.left_out:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
 
-from causeway.model.adoption import AdoptedHost
+from causeway.model.adoption import OWNED, AdoptedHost
 from causeway.model.sagas import ENDED
 from causeway.store.api.journal import OPERATIONS
 from causeway.store.api_tables import AdoptedHosts
@@ -28,6 +28,13 @@ def find(database: Database, host: str) -> AdoptedHost | None:
     with database.read() as connection:
         row = connection.execute(sa.select(*MAPPER.columns).where(TABLE.c.host == host)).one_or_none()
     return None if row is None else MAPPER.from_row(row)
+
+
+def owned(database: Database) -> set[str]:
+    """The hosts that are, or may be, Causeway's."""
+    query = sa.select(TABLE.c.host).where(TABLE.c.state.in_([state.value for state in OWNED]))
+    with database.read() as connection:
+        return set(connection.execute(query).scalars())
 
 
 def save(database: Database, adopted: AdoptedHost) -> None:

@@ -162,8 +162,26 @@ def test_a_command_that_died_after_the_host_was_taken_is_run_again(
         patch.setattr(adopted_hosts, "save", die)
         nova.adopt()
     known = adopted_hosts.find(nova.embedded.api_database, HOST)
-    assert known is not None and known.state is HostState.LOOKED and nova.service.is_owner
+    assert known is not None and known.state is HostState.TAKING and nova.service.is_owner
+    # Nothing is imported over it.
+    assert adopted_hosts.owned(nova.embedded.api_database) == {HOST}
     assert nova.adopt().state is HostState.TAKEN
+
+
+def test_a_take_that_fails_says_whose_the_host_is(nova: NovaHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nova-compute is started between the look and the take."""
+    look, calls = AdoptingClient.look, list[str]()
+
+    def look_and_start(client: AdoptingClient, *given: Any) -> Any:
+        found = look(client, *given)
+        nova.processes.append(NovaProcess(17, "nova-compute"))
+        calls.append("look")
+        return found
+
+    monkeypatch.setattr(AdoptingClient, "look", look_and_start)
+    adopted = nova.adopt()
+    assert (adopted.state, blocking(adopted)) == (HostState.LOOKED, {"take.failed"}) and nova.is_novas
+    assert len(calls) == 2
 
 
 def test_an_import_notes_hosts_and_changes_none_that_is_known(nova: NovaHost) -> None:
