@@ -1,4 +1,4 @@
-"""Calls to a host that Nova had, by whoever takes it over: `causeway adopt host`, `causeway adopt release`.
+"""Calls to a host that Nova had, by whoever takes it over: `causeway adopt host`, `causeway adopt hand-back`.
 
 They have a topic of their own, which such a host serves before it takes any other order, and afterwards.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, release_host
+from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, end_service
 from causeway.compute.adopting.ownership import HELD, IDENTITY
 from causeway.model.adoption import AdoptedHost, HostState
 from causeway.model.states import PowerState
@@ -91,7 +91,7 @@ def test_the_guest_of_a_host_that_changes_its_owner_runs_on(cloud: AuditedCloud,
         cloud.wait(server, "ACTIVE")
         said(cloud, server, HOST, 2)
         number = process_of(owned.host.driver, server.id)
-        release_host(services, HOST)
+        end_service(services, HOST)
         assert not service.is_owner and (tmp_path / IDENTITY).exists() and not (tmp_path / HELD).exists()
         (guest,) = [each for each in service.look().hypervisor.guests if each.uuid == server.id]
         assert guest.power_state is PowerState.RUNNING

@@ -40,14 +40,25 @@ class HandedBack:
     def is_unchanged(self) -> bool:
         return not (self.made or self.changed or self.moved or self.deleted)
 
+    def add(self, more: HandedBack) -> None:
+        """Adds what a further run wrote."""
+        for before, new in (
+            (self.made, more.made),
+            (self.changed, more.changed),
+            (self.moved, more.moved),
+            (self.deleted, more.deleted),
+        ):
+            before.extend(uuid for uuid in new if uuid not in before)
+        self.unchanged = more.unchanged
+
 
 @dataclass
 class _Side:
-    """What Nova's records say of a server. ``others``: further cells with a row of it that is not deleted."""
+    """What Nova's records say of a server. ``living``: all cells with a row of it that is not deleted."""
 
     cell: NovaCell | None = None
     server: ImportedServer | None = None
-    others: list[NovaCell] = field(default_factory=list)
+    living: list[NovaCell] = field(default_factory=list)
 
 
 class HandBack:
@@ -72,36 +83,47 @@ class HandBack:
                 found.extend(unsettled(instance, working, nova_state=state))
         return found
 
-    def run(self) -> HandedBack:
-        """Writes what differs, of all servers that were or are on hosts that are Causeway's. May be repeated."""
+    def run(self, *, write: bool = True) -> HandedBack:
+        """Writes what differs, of all servers that were or are on hosts that are Causeway's. May be repeated.
+
+        ``write`` False: only says what would be written.
+        """
         done = HandedBack()
         for uuids in self._batches(self._owned):
             ours, theirs = our_servers.read(self._api, self._cells, uuids), self._theirs(uuids)
             for uuid in uuids:
                 if uuid in ours:
-                    self._write(*ours[uuid], theirs[uuid], done)
-                elif self._is_deleted_here(uuid):
-                    self._delete(uuid, theirs[uuid], done)
+                    self._hand_back(*ours[uuid], theirs[uuid], done, write=write)
+                elif theirs[uuid].living and self._is_deleted_here(uuid):
+                    done.deleted.append(uuid)
+                    if write:
+                        self._delete(uuid, theirs[uuid])
         return done
 
-    def _write(self, cell_uuid: str, server: ImportedServer, before: _Side, done: HandedBack) -> None:
+    def _hand_back(
+        self, cell_uuid: str, server: ImportedServer, before: _Side, done: HandedBack, *, write: bool
+    ) -> None:
         uuid, home = server.instance.uuid, self._by_uuid[cell_uuid]
         is_same_cell = before.cell is not None and before.cell.uuid == cell_uuid
         if is_same_cell and before.server is not None and essence_of(before.server) == essence_of(server):
             done.unchanged += 1
         else:
-            number = server_writes.write(
-                home.database, server, self._node(home, server.instance.host, server.instance.node), self._objects
-            )
-            group = groups.of_server(self._api, uuid)
-            api_writes.write(self._nova.api, server, home.row_id, self._objects, None if group is None else group.uuid)
-            self._note(uuid, cell_uuid, number)
             where = done.made if before.server is None else done.changed if is_same_cell else done.moved
             where.append(uuid)
+            if write:
+                self._write(home, server)
         # Last: until here Nova finds the server where it was.
-        for other in before.others:
-            if other.uuid != cell_uuid:
+        for other in before.living:
+            if write and other.uuid != cell_uuid:
                 server_writes.mark_deleted(other.database, uuid)
+
+    def _write(self, home: NovaCell, server: ImportedServer) -> None:
+        instance = server.instance
+        node = self._node(home, instance.host, instance.node)
+        number = server_writes.write(home.database, server, node, self._objects)
+        group = groups.of_server(self._api, instance.uuid)
+        api_writes.write(self._nova.api, server, home.row_id, self._objects, None if group is None else group.uuid)
+        self._note(instance.uuid, home.uuid, number)
 
     def _note(self, uuid: str, cell_uuid: str, number: int) -> None:
         """Lets later imports know the server, which may have been made here."""
@@ -110,13 +132,10 @@ class HandBack:
                 connection, [Adoption(server_records.KIND, uuid, _NO_DIGEST, utcnow(), number, cell_uuid)]
             )
 
-    def _delete(self, uuid: str, before: _Side, done: HandedBack) -> None:
-        if not before.others:
-            return
-        for cell in before.others:
+    def _delete(self, uuid: str, before: _Side) -> None:
+        for cell in before.living:
             server_writes.mark_deleted(cell.database, uuid)
         api_writes.mark_deleted(self._nova.api, uuid)
-        done.deleted.append(uuid)
 
     def _is_deleted_here(self, uuid: str) -> bool:
         """Whether a record says so. A server of which nothing is known may be one that was never imported."""
@@ -147,13 +166,13 @@ class HandBack:
         mapped = self._nova.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", uuids)
         for cell in self._nova.cells:
             rows = cell.database.rows_of(tables.INSTANCES, "uuid", uuids)
-            living = {uuid: each[0] for uuid, each in rows.items()}
-            for uuid in living:
-                found[uuid].others.append(cell)
+            there = {uuid: each[0] for uuid, each in rows.items()}
+            for uuid in there:
+                found[uuid].living.append(cell)
             here = {
-                uuid: mapped[uuid][0] for uuid in living if uuid in mapped and mapped[uuid][0]["cell_id"] == cell.row_id
+                uuid: mapped[uuid][0] for uuid in there if uuid in mapped and mapped[uuid][0]["cell_id"] == cell.row_id
             }
-            for server_rows in with_all_rows(self._nova, cell, {uuid: living[uuid] for uuid in here}, here):
+            for server_rows in with_all_rows(self._nova, cell, {uuid: there[uuid] for uuid in here}, here):
                 uuid = server_rows.instance["uuid"]
                 found[uuid].cell, found[uuid].server = cell, server_of(server_rows, self._around)
         return found

@@ -166,8 +166,16 @@ def _provider(placement: PlacementClient, recorded: RecordedHost) -> Iterator[Fi
         )
 
 
-def release_host(services: AdoptServices, host: str) -> AdoptedHost:
-    """Makes a host Nova's again. Raises Conflict while operations run there, and what the call of the host raises."""
+def note_released(services: AdoptServices, host: str) -> AdoptedHost:
+    """Notes that Nova's records of the host are true again."""
+    return _saved(services, AdoptedHost(host, records.cell_of(services.cells, host).uuid, HostState.RELEASED))
+
+
+def end_service(services: AdoptServices, host: str) -> None:
+    """Ends the compute service of a host, so that nova-compute can be started there. May be repeated.
+
+    Raises Conflict while operations run there, and what the call of the host raises.
+    """
     cell = records.cell_of(services.cells, host)
     recorded = records.read(services.cells.api, services.cells.database(cell.uuid), host)
     under_way = adopted_hosts.operations_on(services.cells.api, host, {server.uuid for server in recorded.servers})
@@ -177,7 +185,6 @@ def release_host(services: AdoptServices, host: str) -> AdoptedHost:
             details=", ".join(f"{recipe} {uuid}" for uuid, recipe in under_way[:10]),
         )
     services.hosts_of(cell).release(admin_context(), host)
-    return _saved(services, AdoptedHost(host, cell.uuid, HostState.RELEASED))
 
 
 def _silent(host: str, failure: errors.CausewayError) -> Finding:

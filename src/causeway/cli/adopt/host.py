@@ -1,23 +1,22 @@
-"""``causeway adopt host``, ``release`` and ``status``: hosts on their way from Nova, and back."""
+"""``causeway adopt host`` and ``status``: hosts on their way from Nova."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from causeway.cli import extras, processes
+from causeway.cli import processes
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.services import adopt_services
 from causeway.cli.adopt.shown import as_json_text, json_option, printable
 from causeway.model.adoption import AdoptedHost, Finding, HostState
 
 if TYPE_CHECKING:
     from causeway.adopt.hosts.status import CellStatus
-    from causeway.adopt.hosts.taking import AdoptServices
 
 nova_config_option = click.option(
     "--nova-config",
@@ -55,7 +54,7 @@ def host(
     """
     if bool(hosts) is (cell is not None):
         raise click.UsageError("Name hosts, or a --cell.")
-    with _services(config_files, nova_files) as services:
+    with adopt_services(config_files, nova_files) as services:
         from causeway.adopt.hosts import records, taking
 
         named: Sequence[str] = hosts if cell is None else records.hosts_of(services.cells, cell)
@@ -71,26 +70,10 @@ def host(
 
 @adopt.command()
 @processes.config_file_option
-@click.argument("name", metavar="HOST")
-@json_option
-def release(config_files: tuple[Path, ...], name: str, as_json: bool) -> None:
-    """Release HOST to Nova: its compute service only looks from now on, and nova-compute can be started.
-
-    Refused while operations run there. What was changed since the host was taken is not in Nova's records.
-    """
-    with _services(config_files, ()) as services:
-        from causeway.adopt.hosts import taking
-
-        released = taking.release_host(services, name)
-    click.echo(as_json_text(released) if as_json else f"{name} is Nova's again: start nova-compute there.")
-
-
-@adopt.command()
-@processes.config_file_option
 @json_option
 def status(config_files: tuple[Path, ...], as_json: bool) -> None:
     """Show cells, their hosts and how far these are, the servers there, and what blocks."""
-    with _services(config_files, ()) as services:
+    with adopt_services(config_files, ()) as services:
         from causeway.adopt.hosts import status as of_cloud
 
         cells = of_cloud.read(services.cells)
@@ -98,29 +81,6 @@ def status(config_files: tuple[Path, ...], as_json: bool) -> None:
         click.echo(as_json_text(cells))
     else:
         _show_cells(cells)
-
-
-@contextmanager
-def _services(config_files: Sequence[Path], nova_files: Sequence[Path]) -> Iterator[AdoptServices]:
-    """The databases and queues of the configuration. Failures become errors of the command."""
-    extras.require("database", "Hosts that are taken over from Nova")
-    from causeway.adopt.hosts import nova_services
-    from causeway.adopt.hosts.taking import AdoptServices
-    from causeway.adopt.nova import NovaCloud
-    from causeway.cli import databases
-    from causeway.clients.placement import remote_placement
-    from causeway.rpc.adopting import AdoptingClient
-
-    conf = processes.configuration(config_files)
-    with processes.failures_reported(), ExitStack() as cleanup:
-        _api, cells = databases.api_and_cells(conf, cleanup)
-        transports = processes.transports(conf, cleanup)
-        yield AdoptServices(
-            cells,
-            lambda cell: AdoptingClient(transports.get(cell.transport_url)),
-            placement=remote_placement(conf) if conf.placement.auth_type else None,
-            nova=nova_services.of_cloud(cleanup.enter_context(NovaCloud(nova_files))) if nova_files else None,
-        )
 
 
 def _is_well(adopted: AdoptedHost, *, only_look: bool) -> bool:
@@ -158,4 +118,4 @@ def _show_cells(cells: Sequence[CellStatus]) -> None:
                 click.echo(f"{each.host}: {line}")
 
 
-__all__ = ["host", "release", "status"]
+__all__ = ["host", "status"]

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from causeway import errors
 from causeway.adopt.hosts import nova_services, records, status
 from causeway.adopt.hosts.nova_services import NovaService
-from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, release_host
+from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, end_service, note_released
 from causeway.cli.main import cli
 from causeway.compute.adopting.ownership import HELD, IDENTITY
 from causeway.compute.adopting.service import AdoptingService
@@ -28,9 +28,11 @@ from causeway.rpc.adopting import AdoptingClient
 from causeway.rpc.compute import ComputeClient
 from causeway.store.api import adopted_hosts
 from causeway.store.cell import hosts, instances
+from causeway.store.cells import Cells
 from causeway.virt.simulated import look as simulated_look
 from tests.functional.servers.broken_hosts import start
 from tests.functional.servers.moves_cloud import Cloud, until
+from tests.unit.adopt.nova_cloud import NovaOnDisk
 
 HOST = "cell1-host1"
 CLOUD: dict[str, Any] = {"hosts_per_cell": 1, "overrides": {"DEFAULT": {"rpc_response_timeout": 5}}}
@@ -114,6 +116,11 @@ def nova(cloud: Cloud, server: Any, tmp_path: Path) -> Iterator[NovaHost]:  # no
 
 def blocking(adopted: AdoptedHost) -> set[str]:
     return {finding.kind for finding in adopted.findings if finding.blocks}
+
+
+def released(services: AdoptServices) -> AdoptedHost:
+    end_service(services, HOST)
+    return note_released(services, HOST)
 
 
 def test_a_host_that_only_looks_takes_no_order_and_reports_nothing(nova: NovaHost, server: Any) -> None:
@@ -244,8 +251,8 @@ def test_a_host_whose_service_still_reports_to_nova_stays_nova_s(nova: NovaHost)
 
 def test_a_released_host_only_looks_and_can_be_taken_again(nova: NovaHost, cloud: Cloud, server: Any) -> None:
     nova.adopt()
-    assert release_host(nova.services, HOST).state is HostState.RELEASED and nova.is_novas
-    assert release_host(nova.services, HOST).state is HostState.RELEASED
+    assert released(nova.services).state is HostState.RELEASED and nova.is_novas
+    assert released(nova.services).state is HostState.RELEASED
     nova.restart()
     assert nova.is_novas
     assert nova.adopt().state is HostState.TAKEN
@@ -264,11 +271,11 @@ def test_a_host_is_not_released_while_an_operation_is_under_way(nova: NovaHost, 
         "the resize to reach the host",
     )
     with pytest.raises(errors.Conflict, match="operations run"):
-        release_host(nova.services, HOST)
+        end_service(nova.services, HOST)
     assert nova.service.is_owner
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.reverted(server)
-    assert release_host(nova.services, HOST).state is HostState.RELEASED
+    assert released(nova.services).state is HostState.RELEASED
 
 
 @pytest.mark.expects_errors("nova-compute runs")
@@ -333,7 +340,16 @@ class Commands:
         return CliRunner().invoke(cli, ["adopt", *words, f"--config-file={self._options}"], env={"COLUMNS": "200"})
 
 
-def test_the_commands_look_at_a_cell_take_it_and_release_a_host(nova: NovaHost, cloud: Cloud, tmp_path: Path) -> None:
+def nova_of(cells: Cells, folder: Path) -> NovaOnDisk:
+    """The databases of a Nova with the same cells, that knows no server."""
+    mappings = [
+        {"id": number, "uuid": cell.uuid, "name": cell.name, "database_connection": ""}
+        for number, cell in enumerate(cells.mappings(), 1)
+    ]
+    return NovaOnDisk(folder, {"api": {"cell_mappings": mappings}, **{cell.name: {} for cell in cells.mappings()}})
+
+
+def test_the_commands_look_at_a_cell_take_it_and_hand_a_host_back(nova: NovaHost, cloud: Cloud, tmp_path: Path) -> None:
     run = Commands(cloud, tmp_path)
     looked = run("host", HOST, "--only-look", "--json")
     assert looked.exit_code == 0, looked.output
@@ -345,8 +361,13 @@ def test_the_commands_look_at_a_cell_take_it_and_release_a_host(nova: NovaHost, 
     (cell1, cell2) = json.loads(run("status", "--json").output)
     assert [(each["host"], each["state"], each["servers"]) for each in cell1["hosts"]] == [(HOST, "taken", 1)]
     assert [each["state"] for each in cell2["hosts"]] == [None]
-    released = run("release", HOST)
-    assert released.exit_code == 0 and "is Nova's again" in released.output and nova.is_novas
+    nova_config = f"--nova-config={nova_of(nova.services.cells, tmp_path).conf}"
+    planned = run("hand-back", HOST, nova_config, "--dry-run")
+    assert planned.exit_code == 0 and "servers: 1 made, 0 changed" in planned.output and not nova.is_novas
+    released = run("hand-back", HOST, nova_config)
+    assert released.exit_code == 0 and f"Nova's again: {HOST}" in released.output and nova.is_novas
+    again = run("hand-back", HOST, nova_config)
+    assert again.exit_code == 1 and "Not Causeway's" in again.output
     nova.processes.append(NovaProcess(17, "nova-compute"))
     refused = run("host", HOST)
     assert refused.exit_code == 1 and "blocks nova.runs" in refused.output
