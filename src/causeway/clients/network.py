@@ -6,7 +6,7 @@ user's token first: see `causeway.clients.network_requests`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -125,15 +125,19 @@ class NetworkClient(NetworkRequests, PortBindings, PortMigrations):
 
     def list_ports(self, context: RequestContext | None) -> list[Json]:
         """Every port of the cloud, with those fields that the audit reads. Page by page."""
-        found: list[Json] = []
-        fields = [("fields", name) for name in _AUDITED]
+        return [port for page in self.port_pages(context) for port in page]
+
+    def port_pages(self, context: RequestContext | None, *more: str) -> Iterator[list[Json]]:
+        """The same ports, for those who need not have all of them at once. ``more``: fields of ports."""
+        fields = [("fields", name) for name in (*_AUDITED, *more)]
         query: list[tuple[str, str]] = [("limit", str(PAGE_SIZE)), ("sort_key", "id"), ("sort_dir", "asc"), *fields]
+        marker: list[tuple[str, str]] = []
         while True:
-            marker = [("marker", found[-1]["id"])] if found else []
             page = self._own(context, "GET", PORTS, "list ports", query=[*query, *marker]).json()["ports"]
-            found.extend(page)
+            yield page
             if len(page) < PAGE_SIZE:
-                return found
+                return
+            marker = [("marker", page[-1]["id"])]
 
     def wiring_agents(self, context: RequestContext | None) -> dict[str, dict[str, bool]]:
         """Host -> type of agent -> whether it is alive, of the agents that wire ports. Other hosts are missing."""

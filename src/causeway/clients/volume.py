@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -390,25 +390,28 @@ class VolumeClient(VolumeMigrations, VolumeSnapshots):
 
     def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
         """The attachments of all projects, page by page."""
-        return self._all(context, "/v3/attachments/detail", "list volume attachments", "attachments", _attachment)
+        return [attachment for page in self.attachment_pages(context) for attachment in page]
+
+    def attachment_pages(self, context: RequestContext) -> Iterator[list[Attachment]]:
+        """The same attachments, for those who need not have all of them at once."""
+        return self._pages(context, "/v3/attachments/detail", "list volume attachments", "attachments", _attachment)
 
     def list_all(self, context: RequestContext) -> list[Volume]:
         """The volumes of all projects, page by page."""
-        return self._all(context, "/v3/volumes/detail", "list volumes", "volumes", _volume)
+        pages = self._pages(context, "/v3/volumes/detail", "list volumes", "volumes", _volume)
+        return [volume for page in pages for volume in page]
 
-    def _all(
+    def _pages(
         self, context: RequestContext, route: str, what: str, key: str, made: Callable[[Any], Listed]
-    ) -> list[Listed]:
-        found: list[Listed] = []
+    ) -> Iterator[list[Listed]]:
+        query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
         while True:
-            query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
-            if found:
-                query["marker"] = found[-1].id
             answer = self._call(context, "GET", route, what, called_as=SERVICE, query=query)
             page = [made(each) for each in answer.json()[key]]
-            found.extend(page)
+            yield page
             if len(page) < PAGE_SIZE:
-                return found
+                return
+            query = {**query, "marker": page[-1].id}
 
     def _attachment_call(
         self, context: RequestContext, method: str, what: str, attachment_id: str, **more: Any
