@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from causeway.adopt.check.codes import found
 from causeway.adopt.check.findings import Finding, Kind, Subject, host
-from causeway.adopt.check.rows import PLACES
+from causeway.adopt.check.rows import NODES, PLACES
 from causeway.adopt.nova import NovaCell, NovaCloud, tables
 from causeway.adopt.nova.database import Row
 
@@ -55,10 +55,10 @@ def read(cloud: NovaCloud) -> Hosts:
     by_cell: dict[str, dict[str, HostRecords]] = {}
     for cell in cloud.cells:
         hosts = by_cell.setdefault(cell.uuid, {})
-        services, nodes = tables.SERVICES, tables.COMPUTE_NODES
+        services = tables.SERVICES
         for row in cell.database.rows(services, services.c.deleted == 0, services.c.binary == COMPUTE):
             hosts.setdefault(row["host"], HostRecords(row["host"], cell)).services.append(row)
-        for row in cell.database.rows(nodes, nodes.c.deleted == 0):
+        for row in cell.database.rows(NODES, NODES.c.deleted == 0):
             hosts.setdefault(row["host"], HostRecords(row["host"], cell)).nodes.append(row)
         for name, records in hosts.items():
             records.servers = cell.database.count(PLACES, PLACES.c.deleted == 0, PLACES.c.host == name)

@@ -22,6 +22,7 @@ EXTRAS = _narrow(
     tables.INSTANCE_EXTRA, "id", "instance_uuid", "flavor", "numa_topology", "pci_requests", "keypairs", "trusted_certs",
     "vpmems", "resources", "deleted",
 )  # fmt: skip
+NODES = _narrow(tables.COMPUTE_NODES, "id", "uuid", "host", "hypervisor_hostname", "hypervisor_type", "deleted")
 UUIDS = _narrow(tables.INSTANCES, "uuid", "deleted")
 
-__all__ = ["EXTRAS", "PLACES", "STANDING", "UUIDS"]
+__all__ = ["EXTRAS", "NODES", "PLACES", "STANDING", "UUIDS"]
