@@ -32,7 +32,9 @@ def of_records(server: ServerRecords, _around: Around) -> Said:
         yield "record_missing", "Nova has no record of its flavor."
     if server.request_spec is None:
         yield "request_spec_missing", "Nova has no request spec of it."
-    texts = [(name, extra.get(name)) for name in ("flavor", "numa_topology", "pci_requests", "keypairs", "trusted_certs")]
+    texts = [
+        (name, extra.get(name)) for name in ("flavor", "numa_topology", "pci_requests", "keypairs", "trusted_certs")
+    ]
     texts.append(("request spec", (server.request_spec or {}).get("spec")))
     for name, text in texts:
         try:
@@ -51,7 +53,11 @@ def of_flavor(server: ServerRecords, _around: Around) -> Said:
     classes |= set(_resource_classes(server))
     if "VGPU" in classes:
         yield "vgpu", "It has a virtual GPU."
-    if "hw:pmem" in specs or any(name.startswith(_PMEM) for name in classes) or _is_filled((server.extra or {}).get("vpmems")):
+    if (
+        "hw:pmem" in specs
+        or any(name.startswith(_PMEM) for name in classes)
+        or _is_filled((server.extra or {}).get("vpmems"))
+    ):
         yield "pmem", "It has persistent memory."
     if "accel:device_profile" in specs:
         yield "accelerators", f"Its flavor has the device profile {specs['accel:device_profile']}."

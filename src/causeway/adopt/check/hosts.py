@@ -66,7 +66,9 @@ def read(cloud: NovaCloud) -> Hosts:
     return Hosts(by_cell, mapped, max(versions, default=0))
 
 
-def findings(hosts: Hosts, cloud: NovaCloud, now: datetime, down_after: timedelta) -> Iterator[tuple[Subject, list[Finding]]]:
+def findings(
+    hosts: Hosts, cloud: NovaCloud, now: datetime, down_after: timedelta
+) -> Iterator[tuple[Subject, list[Finding]]]:
     """Each host, with what is found of it. ``now``: in UTC, without a zone, as Nova's times are."""
     cells: dict[str, list[str]] = {}
     for each in hosts.all():
@@ -91,7 +93,9 @@ def _of_records(each: HostRecords, subject: Subject) -> Iterator[Finding]:
         yield found(subject, "node_missing", "It has a nova-compute, and no compute node.")
     if len(each.nodes) > 1:
         names = ", ".join(str(row["hypervisor_hostname"]) for row in each.nodes[:3])
-        yield found(subject, "nodes_many", f"It has {len(each.nodes)} compute nodes: {names}{', ...' * (len(each.nodes) > 3)}.")
+        yield found(
+            subject, "nodes_many", f"It has {len(each.nodes)} compute nodes: {names}{', ...' * (len(each.nodes) > 3)}."
+        )
     kinds = {str(row["hypervisor_type"]) for row in each.nodes} - {*_HYPERVISORS}
     if kinds:
         yield found(subject, "hypervisor", f"Its hypervisor is {', '.join(sorted(kinds))}.")
@@ -106,7 +110,9 @@ def _of_mapping(each: HostRecords, hosts: Hosts, cloud: NovaCloud, subject: Subj
               for row_id in sorted(mapped - {each.cell.row_id})]  # fmt: skip
     if others:
         yield found(
-            subject, "host_mapped_elsewhere", f"{each.cell.name} has its records, and it is mapped to {', '.join(others)}."
+            subject,
+            "host_mapped_elsewhere",
+            f"{each.cell.name} has its records, and it is mapped to {', '.join(others)}.",
         )
 
 
@@ -117,7 +123,9 @@ def _of_service(
         why = why_down(row, now, down_after)
         if why is not None:
             servers = f" {each.servers} servers are there." if each.servers else ""
-            yield found(subject, "host_down" if each.servers else "empty_host_down", f"Its nova-compute {why}.{servers}")
+            yield found(
+                subject, "host_down" if each.servers else "empty_host_down", f"Its nova-compute {why}.{servers}"
+            )
         version = row["version"] or 0
         if version < max(newest, _XENA):
             than = "others have" if newest >= _XENA else "Xena has"

@@ -48,8 +48,8 @@ def _of_host(cloud: NovaCloud, each: HostRecords, consumers: Collection[str]) ->
         what = f"It is on {row['host'] or 'no host'}, and has an allocation from the provider of {each.name}."
         yield found(server(uuid, row["display_name"]), "allocation_elsewhere", what)
     if strangers:
-        shown = sorted(strangers)[:_SHOWN]
-        what = f"{len(strangers)} consumers are neither servers nor migrations: {', '.join(shown)}{', ...' * (len(strangers) > _SHOWN)}."
+        shown = ", ".join(sorted(strangers)[:_SHOWN]) + ", ..." * (len(strangers) > _SHOWN)
+        what = f"{len(strangers)} consumers are neither servers nor migrations: {shown}."
         yield found(host(each.name), "allocation_orphaned", what)
 
 

@@ -100,7 +100,14 @@ def images_type(options: Mapping[tuple[str, str], str]) -> str:
     kind = options.get(("libvirt", "images_type"), "default").lower()
     if kind != "default":
         return kind
-    has_overlays = options.get(("DEFAULT", "use_cow_images"), "true").lower() not in ("false", "no", "off", "0", "f", "n")
+    has_overlays = options.get(("DEFAULT", "use_cow_images"), "true").lower() not in (
+        "false",
+        "no",
+        "off",
+        "0",
+        "f",
+        "n",
+    )
     return "qcow2" if has_overlays else "flat"
 
 

@@ -37,7 +37,10 @@ def _elsewhere(server: ServerRecords, mapped: NovaCell | None) -> tuple[str, str
     if mapped is None:
         return "mapping_cell", f"{server.cell.name} has its record, and it is mapped to a cell that does not exist."
     if server.is_hidden:
-        return "hidden_copy", f"{server.cell.name} has a hidden copy; its record in {mapped.name} is the one that counts."
+        return (
+            "hidden_copy",
+            f"{server.cell.name} has a hidden copy; its record in {mapped.name} is the one that counts.",
+        )
     if mapped.database.rows_of(UUIDS, "uuid", [server.uuid]):
         return "duplicate", f"{server.cell.name} and {mapped.name} have records of it; it is mapped to {mapped.name}."
     return "mapping_cell", f"{server.cell.name} has its record, and it is mapped to {mapped.name}, which has none."
@@ -75,7 +78,10 @@ def of_host(server: ServerRecords, around: Around) -> Said:
     nodes = records.nodes if records is not None else []
     node = next((each for each in nodes if each["hypervisor_hostname"] == row["node"]), None)
     if node is None:
-        yield "host_unknown", f"{server.cell.name} has no compute node {row['node'] or 'without a name'} of host {name}."
+        yield (
+            "host_unknown",
+            f"{server.cell.name} has no compute node {row['node'] or 'without a name'} of host {name}.",
+        )
     elif not around.hosts.is_mapped(server.cell, name):
         yield "host_unknown", f"Its host {name} is not mapped to {server.cell.name}."
     elif row["compute_id"] is not None and row["compute_id"] != node["id"]:

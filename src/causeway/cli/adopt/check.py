@@ -44,7 +44,9 @@ class NotPossible(click.ClickException):
     help="A nova.conf of the compute HOST; * is all hosts that are not named. Several files of one host: later ones win.",
 )
 @click.option("--policy", type=_FILE, help="Nova's policy file.")
-@click.option("--config-file", "own", multiple=True, type=_FILE, help="A file of Causeway's API: its cells are compared.")
+@click.option(
+    "--config-file", "own", multiple=True, type=_FILE, help="A file of Causeway's API: its cells are compared."
+)
 @click.option(
     "--format",
     "kind",
@@ -103,7 +105,9 @@ def _computes(given: Sequence[str]) -> ComputeFiles:
         host, _equals, name = each.partition("=")
         path = Path(name)
         if not host or not name or not path.is_file():
-            raise click.BadParameter(f"{each}: HOST=FILE, with a file that exists, was expected.", param_hint="--compute-config")
+            raise click.BadParameter(
+                f"{each}: HOST=FILE, with a file that exists, was expected.", param_hint="--compute-config"
+            )
         files[host] = (*files.get(host, ()), path)
     return ComputeFiles(files)
 

@@ -199,9 +199,7 @@ CASES = [
         connection_info=json.dumps({"driver_volume_type": "nfs", "data": {"encrypted": True}}),
     ),
     _flavor("tpm", hw__tpm_version="2.0"),
-    _system(
-        "tpm", _flavor("", hw__tpm_version="2.0"), vtpm_secret_uuid=NEW, vtpm_secret_security="host"
-    ),
+    _system("tpm", _flavor("", hw__tpm_version="2.0"), vtpm_secret_uuid=NEW, vtpm_secret_security="host"),
     _system("tpm_key", _flavor("", hw__tpm_version="2.0"), vtpm_secret_uuid=NEW),
     _flavor("vgpu", resources__VGPU="1"),
     _flavor("vgpu", resources1__VGPU="1"),

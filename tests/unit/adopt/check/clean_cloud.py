@@ -114,6 +114,20 @@ def codes(report: Report, subject: str) -> set[str]:
 
 
 __all__ = [
-    "ACTIVE", "COMPUTE_CONF", "Change", "CleanCloud", "DATAVOL", "NODES", "NOW", "PORT", "RESCUED", "Rows", "SUSPENDED",
-    "VOLUME", "codes", "instance", "one", "rows",
+    "ACTIVE",
+    "COMPUTE_CONF",
+    "DATAVOL",
+    "NODES",
+    "NOW",
+    "PORT",
+    "RESCUED",
+    "SUSPENDED",
+    "VOLUME",
+    "Change",
+    "CleanCloud",
+    "Rows",
+    "codes",
+    "instance",
+    "one",
+    "rows",
 ]  # fmt: skip
