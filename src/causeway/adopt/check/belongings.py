@@ -26,38 +26,26 @@ _DISKS = ("hw:ephemeral_encryption", "image_hw_ephemeral_encryption")
 
 
 def of_records(server: ServerRecords, _around: Around) -> Said:
-    """Whether each record can be read."""
-    extra = server.extra or {}
-    if not extra.get("flavor"):
+    """Whether an import can read each record."""
+    if not server.rows.extra["flavor"]:
         yield "record_missing", "Nova has no record of its flavor."
-    if server.request_spec is None:
+    elif server.unknown:
+        yield "record_unknown", server.unknown
+    if not server.rows.request_spec:
         yield "request_spec_missing", "Nova has no request spec of it."
-    texts = [
-        (name, extra.get(name)) for name in ("flavor", "numa_topology", "pci_requests", "keypairs", "trusted_certs")
-    ]
-    texts.append(("request spec", (server.request_spec or {}).get("spec")))
-    for name, text in texts:
-        try:
-            load(text, f"Its {name.replace('_', ' ')}")
-        except UnknownRecord as failure:
-            yield "record_unknown", failure.message
 
 
 def of_flavor(server: ServerRecords, _around: Around) -> Said:
     """Devices that a flavor or an image asks for, and that guests of Causeway's hosts don't have."""
     specs = _extra_specs(server)
-    asked: Mapping[str, str] = {**server.system_metadata, **specs}
+    asked: Mapping[str, str] = {**server.rows.system_metadata, **specs}
     classes = {
         match[1] for name, amount in specs.items() if (match := _RESOURCE.fullmatch(name)) and str(amount) != "0"
     }
     classes |= set(_resource_classes(server))
     if "VGPU" in classes:
         yield "vgpu", "It has a virtual GPU."
-    if (
-        "hw:pmem" in specs
-        or any(name.startswith(_PMEM) for name in classes)
-        or _is_filled((server.extra or {}).get("vpmems"))
-    ):
+    if "hw:pmem" in specs or any(name.startswith(_PMEM) for name in classes) or _is_filled(server.rows.extra["vpmems"]):
         yield "pmem", "It has persistent memory."
     if "accel:device_profile" in specs:
         yield "accelerators", f"Its flavor has the device profile {specs['accel:device_profile']}."
@@ -73,10 +61,10 @@ def of_flavor(server: ServerRecords, _around: Around) -> Said:
 def _of_tpm(server: ServerRecords, asked: Mapping[str, str]) -> Said:
     if not any(asked.get(name) for name in _TPM):
         return
-    security = tpm_secrets.security_of(server.system_metadata) or next(
+    security = tpm_secrets.security_of(server.rows.system_metadata) or next(
         (asked[name] for name in _TPM_SECURITY if asked.get(name)), "user"
     )
-    key = tpm_secrets.key_of(server.system_metadata)
+    key = tpm_secrets.key_of(server.rows.system_metadata)
     if key is None or security == "host":
         yield "tpm", "The state of its TPM is encrypted with a key that only libvirt has, or none is recorded."
     else:
@@ -85,8 +73,12 @@ def _of_tpm(server: ServerRecords, asked: Mapping[str, str]) -> Said:
 
 def of_disks(server: ServerRecords, around: Around) -> Said:
     """Local disks are qcow2 files, and nothing is encrypted."""
-    local = [device for device in server.devices if device["destination_type"] == "local" and not device["no_device"]]
-    if any(device["encrypted"] for device in server.devices):
+    local = [
+        device
+        for device in server.rows.block_devices
+        if device["destination_type"] == "local" and not device["no_device"]
+    ]
+    if any(device["encrypted"] for device in server.rows.block_devices):
         yield "disk_encrypted", "A disk of it is encrypted."
     kind = around.images_types.get(server.host or "")
     if kind is None or kind in _FILES:
@@ -98,7 +90,7 @@ def of_disks(server: ServerRecords, around: Around) -> Said:
 
 def of_volumes(server: ServerRecords, around: Around) -> Said:
     """Volumes have attachments of their own, which Cinder knows."""
-    for device in server.devices:
+    for device in server.rows.block_devices:
         volume = device["volume_id"]
         if device["destination_type"] != "volume" or device["no_device"] or not volume:
             continue
@@ -124,14 +116,14 @@ def of_ports(server: ServerRecords, around: Around) -> Said:
     """Neutron has the ports that Nova has recorded. Where these are bound is looked at with Neutron's list."""
     if around.ports is None:
         return
-    for port in ports_in(server.network_info):
+    for port in ports_in(server.rows.network_info):
         if port not in around.ports:
             yield "port_missing", f"Neutron has no port {port} with a server in it."
 
 
 def _extra_specs(server: ServerRecords) -> dict[str, Any]:
     try:
-        flavor = (load((server.extra or {}).get("flavor"), "") or {}).get("cur") or {}
+        flavor = (load(server.rows.extra["flavor"], "") or {}).get("cur") or {}
         return dict(flavor.get("extra_specs") or {})
     except (UnknownRecord, AttributeError, TypeError, ValueError):
         # `of_records` says so, or the record is of a kind that has none.
@@ -141,7 +133,7 @@ def _extra_specs(server: ServerRecords) -> dict[str, Any]:
 def _resource_classes(server: ServerRecords) -> Iterator[str]:
     """What is recorded as given to the server, beside CPUs, memory and disks."""
     try:
-        listed = load((server.extra or {}).get("resources"), "")
+        listed = load(server.rows.extra["resources"], "")
     except UnknownRecord:
         return
     for each in (listed.get("objects") if isinstance(listed, dict) else listed) or ():

@@ -13,11 +13,14 @@ from oslo_config import cfg
 
 from causeway.adopt.check import belongings, hosts, mappings, places, roles, servers, standing
 from causeway.adopt.check.codes import found
-from causeway.adopt.check.findings import DEPLOYMENT, Finding, Kind, Subject
+from causeway.adopt.check.findings import DEPLOYMENT, Finding, Kind, Subject, Verdict, server
 from causeway.adopt.check.report import NotChecked, Report
 from causeway.adopt.check.servers import Around, ServerRecords
 from causeway.adopt.check.services import Services
+from causeway.adopt.importing.server_batches import surroundings_of
 from causeway.adopt.nova import NovaCloud
+from causeway.adopt.nova.objects import UnknownRecord
+from causeway.adopt.records.server_rows import Surroundings
 from causeway.store.api import cells as own_cells
 from causeway.store.database import API, Database
 
@@ -31,8 +34,7 @@ LOOKS: tuple[Look, ...] = (
     belongings.of_volumes,
     belongings.of_ports,
 )
-# Nova's default of an option that Causeway reads in another way.
-_NAMES = "instance-%08x"
+# Nova's default of [DEFAULT] service_down_time.
 _DOWN_AFTER = 60
 
 
@@ -56,7 +58,7 @@ def check(asked: Asked, *, now: datetime | None = None) -> Report:
     options = roles.written(asked.nova)
     _of_files(asked, report)
     with NovaCloud(asked.nova) as cloud, closing(Services(cloud.conf, report)) as services:
-        _of_deployment(cloud, asked, options, report)
+        _of_deployment(cloud, asked, report)
         known = hosts.read(cloud)
         seconds = options.get(("DEFAULT", "service_down_time"), "")
         down_after = timedelta(seconds=int(seconds) if seconds.isdecimal() else _DOWN_AFTER)
@@ -66,26 +68,34 @@ def check(asked: Asked, *, now: datetime | None = None) -> Report:
         for cell in cloud.cells:
             for finding in hosts.of_other_services(cell, nova_time, down_after):
                 report.add(finding)
-        around = Around(cloud, known, _images_types(asked, known, report))
+        around = Around(cloud, known, _surroundings(cloud, report), _images_types(asked, known, report))
         _ask(services, around, report)
         for cell in cloud.cells:
-            for batch in servers.read(cloud, cell):
-                for server in batch:
-                    report.judge(server.subject, of_server(server, around))
+            for row, mapping in servers.copies(cloud, cell):
+                code, what = standing.of_copy(cloud, cell, row, mapping)
+                report.add(found(server(row["uuid"], row["display_name"]), code, what))
+            for batch in servers.read(around, cell):
+                for records in batch:
+                    report.judge(records.subject, of_server(records, around))
         for finding in (*mappings.of_mappings(cloud), *mappings.of_requests(cloud)):
             report.add(finding)
     return report
 
 
-def of_server(server: ServerRecords, around: Around) -> Iterator[Finding]:
-    for code, what in standing.of_mapping(server, around):
-        yield found(server.subject, code, what)
-        if code != "hidden":
-            # This is not the record that counts, or it is not known which one does.
-            return
-    for look in LOOKS:
-        for code, what in look(server, around):
-            yield found(server.subject, code, what)
+def of_server(records: ServerRecords, around: Around) -> list[Finding]:
+    said = [found(records.subject, code, what) for look in LOOKS for code, what in look(records, around)]
+    waits_for = records.imported.waits_for if records.imported is not None else None
+    if waits_for is not None and all(finding.verdict is not Verdict.BLOCKS for finding in said):
+        said.append(found(records.subject, "not_imported", f"An import leaves it out: {waits_for}."))
+    return said
+
+
+def _surroundings(cloud: NovaCloud, report: Report) -> Surroundings:
+    try:
+        return surroundings_of(cloud)
+    except UnknownRecord as failure:
+        report.add(found(DEPLOYMENT, "topology_unknown", failure.message))
+        return Surroundings({}, {}, cloud.name_template)
 
 
 def _of_files(asked: Asked, report: Report) -> None:
@@ -99,22 +109,22 @@ def _of_files(asked: Asked, report: Report) -> None:
         report.add(finding)
 
 
-def _of_deployment(cloud: NovaCloud, asked: Asked, options: dict[tuple[str, str], str], report: Report) -> None:
+def _of_deployment(cloud: NovaCloud, asked: Asked, report: Report) -> None:
     report.judge(DEPLOYMENT)
     report.facts.append(("Schema of Nova's API database", cloud.api.revision))
     report.facts += [(f"Schema of {cell.name}", cell.database.revision) for cell in cloud.cells]
-    template = options.get(("DEFAULT", "instance_name_template"), _NAMES)
-    if "uuid" not in template:
-        what = f"Guests are named {template}, by the number of their row; new ones have a number made from their uuid."
+    if "uuid" not in cloud.name_template:
+        what = f"Guests are named {cloud.name_template}, by the number of their row; new ones have a number made from their uuid."
         report.add(found(DEPLOYMENT, "guest_names", what))
     if asked.own is None:
         report.not_checked.append(NotChecked("Cells of Causeway", "Give the file of its API with --config-file."))
         return
     with closing(Database(asked.own.api_database.connection, API)) as database:
-        known = own_cells.list_cells(database)
+        known = {cell.uuid for cell in own_cells.list_cells(database)}
     for cell in cloud.cells:
-        if not any(own.uuid == cell.uuid or own.name == cell.name for own in known):
-            report.add(found(Subject(Kind.DEPLOYMENT, cell.name), "cell_missing", f"Causeway has no cell {cell.name}."))
+        if cell.uuid not in known:
+            what = f"Causeway has no cell {cell.name} with the uuid {cell.uuid}."
+            report.add(found(Subject(Kind.DEPLOYMENT, cell.name), "cell_missing", what))
 
 
 def _images_types(asked: Asked, known: hosts.Hosts, report: Report) -> dict[str, str]:

@@ -32,7 +32,7 @@ CODES: dict[str, Code] = {
         _D,
         _BLOCKS,
         "Causeway has no cell for one of Nova's",
-        "Make one of the same name, with a database and a queue of its own: `causeway manage cell create --name NAME ...`.",
+        "Make one with the same uuid and new databases: `causeway manage cell create --uuid`; cell0: `causeway manage db sync`.",
     ),
     "guest_names": Code(
         _D,
@@ -63,6 +63,12 @@ CODES: dict[str, Code] = {
         _BLOCKS,
         "builds that have no mapping of a cell yet",
         _SETTLE,
+    ),
+    "topology_unknown": Code(
+        _D,
+        _BLOCKS,
+        "NUMA cells of a host in a form that is not known",
+        "Use a release of Causeway that knows this release of Nova.",
     ),
     # hosts
     "host_unmapped": Code(
@@ -175,7 +181,7 @@ CODES: dict[str, Code] = {
         _S,
         _DIFFERS,
         "a rescued server",
-        "It can be unrescued. Nova does not record its rescue image: a reboot may end the rescue.",
+        "It can be unrescued. Nova does not record its rescue image: a reboot takes the image of the server.",
     ),
     "state_unknown": Code(
         _S,
@@ -293,6 +299,12 @@ CODES: dict[str, Code] = {
         _DIFFERS,
         "a server without a request spec",
         "Hints and zone that it was asked for with are not known: Nova has lost them, too.",
+    ),
+    "not_imported": Code(
+        _S,
+        _BLOCKS,
+        "a server that an import leaves out for another reason",
+        "The finding says what it waits for.",
     ),
     # options and rules
     "option_differs": Code(_O, _DIFFERS, "an option that means something else", ""),

@@ -1,21 +1,24 @@
-"""All servers of all cells, in batches: what is recorded of each is read once, and every check looks at it."""
+"""All servers of all cells, in batches: each is read once, as an import reads it, and every check looks at that."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from causeway.adopt.check.findings import Subject, server
 from causeway.adopt.check.hosts import Hosts
-from causeway.adopt.check.rows import EXTRAS, STANDING
+from causeway.adopt.check.rows import PLACES
 from causeway.adopt.check.services import AttachedVolume
+from causeway.adopt.importing.server_batches import server_batches
 from causeway.adopt.nova import NovaCell, NovaCloud, tables
 from causeway.adopt.nova.database import Row
+from causeway.adopt.nova.objects import UnknownRecord
+from causeway.adopt.records import ImportedServer, ServerRows, server_of
+from causeway.adopt.records.history import is_under_way
+from causeway.adopt.records.server_rows import Surroundings
+from causeway.model.migration import Migration
 
 BATCH = 500
-# Migrations that have ended, as Nova counts them. One that is finished waits for confirm or revert.
-ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Around:
 
     cloud: NovaCloud
     hosts: Hosts
+    surroundings: Surroundings
     images_types: Mapping[str, str] = field(default_factory=dict)
     ports: Collection[str] | None = None
     attachments: Mapping[str, AttachedVolume] | None = None
@@ -34,19 +38,21 @@ class Around:
 
 @dataclass
 class ServerRecords:
-    """What Nova has of one server. ``has_request``: whether a build request names it. ``moving``: its migration under way."""
+    """What Nova has of one server. ``has_request``: whether a build request names it; ``shares``: how many it has.
+
+    ``imported``: what an import makes of it; None if it can't, and ``unknown`` says why.
+    """
 
     cell: NovaCell
-    row: Row
-    mapping: Row | None = None
-    extra: Row | None = None
+    rows: ServerRows
     has_request: bool = False
-    request_spec: Row | None = None
-    devices: list[Row] = field(default_factory=list)
-    system_metadata: dict[str, str] = field(default_factory=dict)
-    network_info: str | None = None
     shares: int = 0
-    moving: Row | None = None
+    imported: ImportedServer | None = None
+    unknown: str = ""
+
+    @property
+    def row(self) -> Row:
+        return self.rows.instance
 
     @property
     def uuid(self) -> str:
@@ -61,50 +67,38 @@ class ServerRecords:
         return self.row["host"] or None
 
     @property
-    def is_hidden(self) -> bool:
-        return bool(self.row["hidden"])
+    def moving(self) -> Migration | None:
+        """Its migration that has not ended."""
+        listed = self.imported.migrations if self.imported is not None else []
+        return next((each for each in listed if is_under_way(each)), None)
 
 
-def read(cloud: NovaCloud, cell: NovaCell) -> Iterator[list[ServerRecords]]:
-    """The servers in a cell's records that are not deleted, some at a time."""
-    migrations, of_cell = tables.MIGRATIONS, cell.database
-    under_way = {
-        row["instance_uuid"]: row
-        for row in of_cell.rows(migrations, migrations.c.deleted == 0, migrations.c.status.not_in(ENDED))
-    }
-    for rows in of_cell.batches(STANDING, BATCH, STANDING.c.deleted == 0):
-        uuids = [row["uuid"] for row in rows]
-
-        def of(table: Any, uuids: list[str] = uuids, key: str = "instance_uuid") -> dict[Any, list[Row]]:
-            return of_cell.rows_of(table, key, uuids)
-
-        extras, devices = of(EXTRAS), of(tables.BLOCK_DEVICE_MAPPING)
-        system, shares = of(tables.INSTANCE_SYSTEM_METADATA), of(tables.SHARE_MAPPING)
-        caches = of(tables.INSTANCE_INFO_CACHES)
-        mappings = cloud.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", uuids)
-        requests = cloud.api.rows_of(tables.BUILD_REQUESTS, "instance_uuid", uuids)
-        specs = cloud.api.rows_of(tables.REQUEST_SPECS, "instance_uuid", uuids)
-        yield [
-            ServerRecords(
-                cell,
-                row,
-                mapping=_first(mappings, row["uuid"]),
-                extra=_first(extras, row["uuid"]),
-                has_request=row["uuid"] in requests,
-                request_spec=_first(specs, row["uuid"]),
-                devices=devices.get(row["uuid"], []),
-                system_metadata={each["key"]: each["value"] or "" for each in system.get(row["uuid"], ())},
-                network_info=(_first(caches, row["uuid"]) or {}).get("network_info"),
-                shares=len(shares.get(row["uuid"], ())),
-                moving=under_way.get(row["uuid"]),
-            )
-            for row in rows
-        ]
+def read(around: Around, cell: NovaCell) -> Iterator[list[ServerRecords]]:
+    """The servers of a cell, some at a time: those with a record there that counts (see `copies`)."""
+    for batch in server_batches(around.cloud, cell, BATCH):
+        uuids = [rows.instance["uuid"] for rows in batch]
+        requests = around.cloud.api.rows_of(tables.BUILD_REQUESTS, "instance_uuid", uuids)
+        shares = cell.database.rows_of(tables.SHARE_MAPPING, "instance_uuid", uuids)
+        found = []
+        for rows in batch:
+            uuid = rows.instance["uuid"]
+            records = ServerRecords(cell, rows, uuid in requests, len(shares.get(uuid, ())))
+            try:
+                records.imported = server_of(rows, around.surroundings)
+            except UnknownRecord as failure:
+                records.unknown = failure.message
+            found.append(records)
+        yield found
 
 
-def _first(found: Mapping[Any, list[Row]], uuid: str) -> Row | None:
-    listed = found.get(uuid)
-    return listed[0] if listed else None
+def copies(cloud: NovaCloud, cell: NovaCell) -> Iterator[tuple[Row, Row | None]]:
+    """The records in a cell that are no server's as it stands, with the mapping: hidden, or another cell or none is mapped."""
+    for rows in cell.database.batches(PLACES, BATCH, PLACES.c.deleted == 0):
+        mappings = cloud.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", [row["uuid"] for row in rows])
+        for row in rows:
+            (mapping, *_others) = mappings.get(row["uuid"], [None])
+            if row["hidden"] or mapping is None or mapping["cell_id"] != cell.row_id:
+                yield row, mapping
 
 
-__all__ = ["BATCH", "ENDED", "Around", "ServerRecords", "read"]
+__all__ = ["BATCH", "Around", "ServerRecords", "copies", "read"]

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from causeway.adopt.check.rows import UUIDS
 from causeway.adopt.check.servers import Around, ServerRecords
-from causeway.adopt.nova import NovaCell
+from causeway.adopt.nova import NovaCell, NovaCloud
+from causeway.adopt.nova.database import Row
 from causeway.model.states import VmState
 
 # A code, and the sentence of the finding.
@@ -15,35 +16,24 @@ Said = Iterator[tuple[str, str]]
 _WITHOUT_HOST = (VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.SOFT_DELETED, VmState.BUILDING)
 
 
-def of_mapping(server: ServerRecords, around: Around) -> Said:
-    """Whether the cell that has the record is the server's. What yields anything but `hidden` is no record to look at further."""
-    mapping, cell = server.mapping, server.cell
+def of_copy(cloud: NovaCloud, cell: NovaCell, row: Row, mapping: Row | None) -> tuple[str, str]:
+    """What is wrong with a record of `causeway.adopt.check.servers.copies`."""
     if mapping is None:
-        if server.is_hidden:
-            yield "hidden_copy", f"The record in {cell.name} is hidden, and the server has no mapping."
-        else:
-            yield "mapping_missing", f"{cell.name} has its record, and no mapping names a cell."
-        return
+        if row["hidden"]:
+            return "hidden_copy", f"The record in {cell.name} is hidden, and the server has no mapping."
+        return "mapping_missing", f"{cell.name} has its record, and no mapping names a cell."
     if mapping["cell_id"] is None:
-        yield "building", f"{cell.name} has its record, and its mapping names no cell yet."
-        return
-    if mapping["cell_id"] != cell.row_id:
-        yield _elsewhere(server, around.cloud.cell_of(mapping["cell_id"]))
-    elif server.is_hidden:
-        yield "hidden", f"Its record in {cell.name} is hidden."
-
-
-def _elsewhere(server: ServerRecords, mapped: NovaCell | None) -> tuple[str, str]:
+        return "building", f"{cell.name} has its record, and its mapping names no cell yet."
+    if mapping["cell_id"] == cell.row_id:
+        return "hidden", f"Its record in {cell.name} is hidden."
+    mapped = cloud.cell_of(mapping["cell_id"])
     if mapped is None:
-        return "mapping_cell", f"{server.cell.name} has its record, and it is mapped to a cell that does not exist."
-    if server.is_hidden:
-        return (
-            "hidden_copy",
-            f"{server.cell.name} has a hidden copy; its record in {mapped.name} is the one that counts.",
-        )
-    if mapped.database.rows_of(UUIDS, "uuid", [server.uuid]):
-        return "duplicate", f"{server.cell.name} and {mapped.name} have records of it; it is mapped to {mapped.name}."
-    return "mapping_cell", f"{server.cell.name} has its record, and it is mapped to {mapped.name}, which has none."
+        return "mapping_cell", f"{cell.name} has its record, and it is mapped to a cell that does not exist."
+    if row["hidden"]:
+        return "hidden_copy", f"{cell.name} has a hidden copy; its record in {mapped.name} is the one that counts."
+    if mapped.database.rows_of(UUIDS, "uuid", [row["uuid"]]):
+        return "duplicate", f"{cell.name} and {mapped.name} have records of it; it is mapped to {mapped.name}."
+    return "mapping_cell", f"{cell.name} has its record, and it is mapped to {mapped.name}, which has none."
 
 
 def of_state(server: ServerRecords, _around: Around) -> Said:
@@ -57,8 +47,8 @@ def of_state(server: ServerRecords, _around: Around) -> Said:
     elif state == VmState.RESIZED:
         yield "verify_resize", "It waits for confirm or revert of its resize."
     elif server.moving is not None:
-        kind, status = server.moving["migration_type"] or "unknown", server.moving["status"]
-        yield "migration_in_progress", f"Its migration {server.moving['uuid']} ({kind}) is {status}."
+        moving = server.moving
+        yield "migration_in_progress", f"Its migration {moving.uuid} ({moving.migration_type}) is {moving.status}."
     if state == VmState.SUSPENDED:
         yield "suspended", "Its memory is in a file of libvirt's: it is not moved until it was resumed."
     elif state == VmState.RESCUED:
@@ -88,4 +78,4 @@ def of_host(server: ServerRecords, around: Around) -> Said:
         yield "compute_id", f"Its record names compute node {row['compute_id']}; that of {name} is {node['id']}."
 
 
-__all__ = ["Said", "of_host", "of_mapping", "of_state"]
+__all__ = ["Said", "of_copy", "of_host", "of_state"]

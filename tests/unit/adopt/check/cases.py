@@ -126,6 +126,7 @@ CASES = [
         {"id": 90, "instance_uuid": NEW, "cell_id": 2, "queued_for_delete": 0},
     ),
     _added("request_without_server", "build requests", "api", "build_requests", {"id": 1, "instance_uuid": NEW}),
+    _row("topology_unknown", "deployment", "compute_nodes", "host", "cell1-host1", numa_topology="{"),
     # hosts
     _gone("host_unmapped", "cell1-host1", "host_mappings", "host", "cell1-host1"),
     _row("host_mapped_elsewhere", "cell1-host1", "host_mappings", "host", "cell1-host1", cell_id=3),
@@ -246,6 +247,9 @@ CASES = [
         numa_topology='{"nova_object.name": "InstanceNUMATopology", "nova_object.version": "2.0", "nova_object.data": {}}',
     ),
     _row("record_unknown", ACTIVE, "request_specs", "instance_uuid", ACTIVE, spec="{"),
+    _row(
+        "not_imported", ACTIVE, "instance_extra", "instance_uuid", ACTIVE, resources=_RESOURCES.replace("VGPU", "NEW")
+    ),
     _row("record_missing", ACTIVE, "instance_extra", "instance_uuid", ACTIVE, flavor=None),
     _gone("request_spec_missing", ACTIVE, "request_specs", "instance_uuid", ACTIVE),
 ]

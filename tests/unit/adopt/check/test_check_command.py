@@ -66,7 +66,7 @@ def test_html_shows_hostile_names_as_text(report: Report) -> None:
 
 def test_markdown_shows_hostile_names_as_text(report: Report) -> None:
     text = check_reports.as_text(report, "markdown")
-    (line,) = [line for line in text.splitlines() if "alert" in line]
+    line = next(line for line in text.splitlines() if "alert" in line)
     assert "<script>" not in text
     assert line.startswith("| &lt;script&gt;alert\\(1\\)&lt;/script&gt; \\| \\`x\\` \\[a\\]\\(")
     assert line.replace("\\|", "").count("|") == 3
@@ -232,6 +232,7 @@ def test_cells_that_causeway_lacks_are_named(tmp_path: Path) -> None:
     schema.sync(api, "api")
     cells.save_cell(api, CellMapping("9a840ed0-6fba-488c-8d19-7b8445f726fb", "other", "none:///", "sqlite://"))
     cells.save_cell(api, CellMapping("00000000-0000-0000-0000-000000000000", "cell0", "none:///", "sqlite://"))
+    cells.save_cell(api, CellMapping("11111111-0000-4000-8000-000000000000", "cell2", "none:///", "sqlite://"))
     api.close()
     own = tmp_path / "causeway.conf"
     own.write_text(f"[api_database]\nconnection = {url}\n")
