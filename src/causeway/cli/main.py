@@ -91,7 +91,7 @@ COMMANDS = {
         "causeway.cli.adopt",
         "adopt",
         (),
-        "Take over a cloud that runs Nova: `adopt options` says what a nova.conf means here.",
+        "Take over a cloud that runs Nova: `adopt check` says of each server and host what would become of it.",
     ),
     "faults": Command("causeway.cli.faults", "faults", ("database",), "Fault injection: lists the points."),
 }

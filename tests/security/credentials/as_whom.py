@@ -33,6 +33,9 @@ _VIF = (
     "The port is in the server's record; it was checked with the user's token when it was given (`validate_networks`)."
 )
 _OPERATOR = "An operator's audit, which looks at the whole cloud."
+_OPERATORS_CHECK = (
+    "An operator's check of a Nova, with Nova's own accounts, which are in a file that only operators read."
+)
 _BINDINGS = "Users may not see or change bindings: " + _VIF
 
 TABLE = (
@@ -241,6 +244,7 @@ TABLE = (
     ),
     Row("volumes.list_all", "SERVICE", "audit/gather.py", _OPERATOR),
     Row("volumes.list_all_attachments", "SERVICE", "audit/gather.py", _OPERATOR),
+    Row("volumes.attachment_pages", "SERVICE", "adopt/check/services.py", _OPERATORS_CHECK),
     # network
     Row("network.forward", "ONLY_USER", "api/proxies/forward.py", _USERS),
     Row("network.list_networks", "named", "api/proxies/networks.py requests/checked.py", _USERS),
@@ -345,6 +349,7 @@ TABLE = (
     ),
     Row("network.list_bindings", "SERVICE", "audit/gather.py", _OPERATOR),
     Row("network.list_ports", "SERVICE", "audit/gather.py", _OPERATOR),
+    Row("network.port_pages", "SERVICE", "adopt/check/services.py", _OPERATORS_CHECK),
     Row("network.wiring_agents", "SERVICE", "conductor/endpoints/candidates.py", "Names no thing of a user."),
     Row(
         "network.ports_with_address",

@@ -25,7 +25,7 @@ ON_DEMAND = {
     "up": {"libvirt"},
     "compute": {"libvirt", "embedded"},
     "manage": {"libvirt"},
-    "adopt": {"database", "libvirt", "embedded"},
+    "adopt": {"client", "database", "libvirt", "embedded"},
     "audit": {"database"},
     "cloud": {"database"},
 }
