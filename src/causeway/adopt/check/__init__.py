@@ -9,6 +9,7 @@ Where to read what::
     roles        options and rules             hosts, mappings          their records, compared with one another
     servers      batches of servers' records   standing, belongings     checks of one server: pure functions
     services     clients of the services       places                   Placement and Neutron against the records
+    looks        what was seen on hosts, compared by `causeway.adopt.hosts`
 
 Memory does not grow with what is recorded of servers: batches of them are read, and only ids and findings are kept.
 """

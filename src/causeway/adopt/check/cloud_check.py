@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from causeway.adopt.check import belongings, hosts, mappings, places, roles, servers, standing
+from causeway.adopt.check import belongings, hosts, looks, mappings, places, roles, servers, standing
 from causeway.adopt.check.codes import found
 from causeway.adopt.check.findings import DEPLOYMENT, Finding, Kind, Subject, Verdict, server
 from causeway.adopt.check.report import NotChecked, Report
@@ -21,6 +21,7 @@ from causeway.adopt.importing.server_batches import surroundings_of
 from causeway.adopt.nova import NovaCloud
 from causeway.adopt.nova.objects import UnknownRecord
 from causeway.adopt.records.server_rows import Surroundings
+from causeway.model.found_host import FoundHost
 from causeway.store.api import cells as own_cells
 from causeway.store.database import API, Database
 
@@ -40,12 +41,13 @@ _DOWN_AFTER = 60
 
 @dataclass(frozen=True)
 class Asked:
-    """``nova``: the files of a role with the API database. ``own``: the files of Causeway's API."""
+    """``nova``: the files of a role with the API database. ``looks``: of hosts. ``own``: the options of Causeway's API."""
 
     nova: roles.Files
     computes: roles.ComputeFiles = field(default_factory=lambda: roles.ComputeFiles({}))
     policy: Path | None = None
     own: cfg.ConfigOpts | None = None
+    looks: roles.Files = ()
 
 
 def check(asked: Asked, *, now: datetime | None = None) -> Report:
@@ -55,7 +57,7 @@ def check(asked: Asked, *, now: datetime | None = None) -> Report:
     """
     at = now or datetime.now(UTC)
     report = Report(at)
-    options = roles.written(asked.nova)
+    options, seen = roles.written(asked.nova), looks.read(asked.looks)
     _of_files(asked, report)
     with NovaCloud(asked.nova) as cloud, closing(Services(cloud.conf, report)) as services:
         _of_deployment(cloud, asked, report)
@@ -77,6 +79,7 @@ def check(asked: Asked, *, now: datetime | None = None) -> Report:
             for batch in servers.read(around, cell):
                 for records in batch:
                     report.judge(records.subject, of_server(records, around))
+        _of_looks(seen, around, report)
         for finding in (*mappings.of_mappings(cloud), *mappings.of_requests(cloud)):
             report.add(finding)
     return report
@@ -88,6 +91,22 @@ def of_server(records: ServerRecords, around: Around) -> list[Finding]:
     if waits_for is not None and all(finding.verdict is not Verdict.BLOCKS for finding in said):
         said.append(found(records.subject, "not_imported", f"An import leaves it out: {waits_for}."))
     return said
+
+
+def _of_looks(seen: dict[str, FoundHost], around: Around, report: Report) -> None:
+    without = 0
+    for records in around.hosts.all():
+        found_there = seen.get(records.name)
+        if found_there is None:
+            without += 1
+            continue
+        for finding in looks.of_host(found_there, records, around):
+            report.add(finding)
+    if without:
+        why = "Run `causeway adopt look --json` there, and give what it prints with --look."
+        report.not_checked.append(NotChecked(f"Guests and files of {without} hosts", why))
+    for name in sorted(seen.keys() - {records.name for records in around.hosts.all()}):
+        report.not_checked.append(NotChecked(f"What was seen on {name}", "Nova has no record of this host."))
 
 
 def _surroundings(cloud: NovaCloud, report: Report) -> Surroundings:

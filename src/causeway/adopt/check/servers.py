@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import sqlalchemy as sa
+
 from causeway.adopt.check.findings import Subject, server
 from causeway.adopt.check.hosts import Hosts
 from causeway.adopt.check.rows import PLACES
@@ -73,9 +75,9 @@ class ServerRecords:
         return next((each for each in listed if is_under_way(each)), None)
 
 
-def read(around: Around, cell: NovaCell) -> Iterator[list[ServerRecords]]:
+def read(around: Around, cell: NovaCell, *where: sa.ColumnElement[bool]) -> Iterator[list[ServerRecords]]:
     """The servers of a cell, some at a time: those with a record there that counts (see `copies`)."""
-    for batch in server_batches(around.cloud, cell, BATCH):
+    for batch in server_batches(around.cloud, cell, BATCH, *where):
         uuids = [rows.instance["uuid"] for rows in batch]
         requests = around.cloud.api.rows_of(tables.BUILD_REQUESTS, "instance_uuid", uuids)
         shares = cell.database.rows_of(tables.SHARE_MAPPING, "instance_uuid", uuids)
@@ -91,6 +93,11 @@ def read(around: Around, cell: NovaCell) -> Iterator[list[ServerRecords]]:
         yield found
 
 
+def servers_of(around: Around, cell: NovaCell, host: str) -> Iterator[ServerRecords]:
+    for batch in read(around, cell, tables.INSTANCES.c.host == host):
+        yield from batch
+
+
 def copies(cloud: NovaCloud, cell: NovaCell) -> Iterator[tuple[Row, Row | None]]:
     """The records in a cell that are no server's as it stands, with the mapping: hidden, or another cell or none is mapped."""
     for rows in cell.database.batches(PLACES, BATCH, PLACES.c.deleted == 0):
@@ -101,4 +108,4 @@ def copies(cloud: NovaCloud, cell: NovaCell) -> Iterator[tuple[Row, Row | None]]
                 yield row, mapping
 
 
-__all__ = ["BATCH", "Around", "ServerRecords", "copies", "read"]
+__all__ = ["BATCH", "Around", "ServerRecords", "copies", "read", "servers_of"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import sqlalchemy as sa
+
 from causeway.adopt.nova import NovaCell, NovaCloud, tables
 from causeway.adopt.nova.database import NovaDatabase, Row
 from causeway.adopt.records.devices import topology_of_host
@@ -29,10 +31,15 @@ def surroundings_of(nova: NovaCloud) -> Surroundings:
     return Surroundings(cells, topologies, nova.name_template)
 
 
-def server_batches(nova: NovaCloud, cell: NovaCell, size: int) -> Iterator[list[ServerRows]]:
-    """The servers of a cell, by the numbers of their rows. Copies that moves keep in other cells are none of them."""
+def server_batches(
+    nova: NovaCloud, cell: NovaCell, size: int, *where: sa.ColumnElement[bool]
+) -> Iterator[list[ServerRows]]:
+    """The servers of a cell, by the numbers of their rows. Copies that moves keep in other cells are none of them.
+
+    ``where``: conditions on rows of `tables.INSTANCES`.
+    """
     table = tables.INSTANCES
-    for batch in cell.database.batches(table, size, table.c.deleted == 0):
+    for batch in cell.database.batches(table, size, table.c.deleted == 0, *where):
         rows = {row["uuid"]: row for row in batch if not row["hidden"]}
         mappings = {
             row["instance_uuid"]: row

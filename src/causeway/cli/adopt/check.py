@@ -44,6 +44,7 @@ class NotPossible(click.ClickException):
     help="A nova.conf of the compute HOST; * is all hosts that are not named. Several files of one host: later ones win.",
 )
 @click.option("--policy", type=_FILE, help="Nova's policy file.")
+@click.option("--look", "looks", multiple=True, type=_FILE, help="What `causeway adopt look --json` printed on a host.")
 @click.option(
     "--config-file", "own", multiple=True, type=_FILE, help="A file of Causeway's API: its cells are compared."
 )
@@ -60,6 +61,7 @@ def check(
     nova: tuple[Path, ...],
     computes: tuple[str, ...],
     policy: Path | None,
+    looks: tuple[Path, ...],
     own: tuple[Path, ...],
     kind: str,
     output: Path | None,
@@ -78,7 +80,7 @@ def check(
     from causeway.cli.adopt import check_reports
 
     try:
-        asked = Asked(nova, _computes(computes), policy, new_config(config_files=own) if own else None)
+        asked = Asked(nova, _computes(computes), policy, new_config(config_files=own) if own else None, looks)
         report = look(asked)
     except CausewayError as failure:
         raise NotPossible(" ".join(filter(None, (failure.message, failure.details)))) from failure

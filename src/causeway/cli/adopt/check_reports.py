@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from causeway.adopt.check import CODES, Finding, Kind, Report, Subject, Verdict
+from causeway.cli.adopt.shown import printable
 
 _TEMPLATES = {"html": "check.html.j2", "markdown": "check.md.j2"}
 #: how many findings of one code a form shows before it only counts them
 _SHOWN = {"text": 10, "html": 1000, "markdown": 1000}
+_SEEN = "seen on hosts, beside what is recorded"
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
 
 
@@ -34,7 +36,7 @@ class Group:
 
 def groups(report: Report, verdict: Verdict, limit: int) -> list[Group]:
     return [
-        Group(code, CODES[code].means, CODES[code].to_do, len(listed), listed[:limit])
+        Group(code, CODES[code].means if code in CODES else _SEEN, listed[0].to_do, len(listed), listed[:limit])
         for code, listed in report.by_code(verdict).items()
     ]
 
@@ -113,11 +115,6 @@ def named(subject: Subject) -> str:
     return printable(f"{subject.name} ({subject.id})" if subject.name else subject.id)
 
 
-def printable(text: str) -> str:
-    """Without what would move the cursor of a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def markdown(text: object) -> str:
     """Text that is shown as it is, in a cell of a Markdown table."""
     return _SPECIAL.sub(r"\\\1", html.escape(printable(str(text or "")), quote=False))
@@ -153,4 +150,4 @@ def _hosts(report: Report, worst: dict[tuple[Kind, str], Verdict]) -> list[tuple
     ]
 
 
-__all__ = ["Group", "as_json", "as_text", "groups", "markdown", "named", "printable", "summary"]
+__all__ = ["Group", "as_json", "as_text", "groups", "markdown", "named", "summary"]

@@ -48,6 +48,8 @@ def _settle(made: Rows) -> None:
             instance.pop("task_state", None)
             if instance["vm_state"] == "resized":
                 instance["vm_state"] = "active"
+            if instance["vm_state"] == "active":
+                instance["power_state"] = 1
         for migration in made[name]["migrations"]:
             migration["status"] = {"finished": "confirmed"}.get(migration["status"], migration["status"])
             if "migrating" in migration["status"]:
@@ -56,14 +58,16 @@ def _settle(made: Rows) -> None:
 
 def _place(made: Rows, name: str, cell: dict[str, list[Row]]) -> None:
     services, nodes = cell.setdefault("services", []), cell.setdefault("compute_nodes", [])
-    known = {service["host"]: service for service in services}
     pattern = next(service for service in made["cell1"]["services"] if service["binary"] == "nova-compute")
-    for host in (host for host in NODES if host.startswith(name) and host not in known):
+    for host in (host for host in NODES if host.startswith(name)):
         number = 2 if host.endswith("2") else 1
-        services.append({**pattern, "id": number, "host": host, "uuid": f"5e51ce00-0000-4000-8000-00000000000{number}"})
-        nodes.append({"id": number, "host": host, "hypervisor_hostname": host, "hypervisor_type": "QEMU", "deleted": 0})
+        if host not in {service["host"] for service in services}:
+            uuid = f"5e51ce00-0000-4000-8000-00000000000{number}"
+            services.append({**pattern, "id": 70 + number, "host": host, "uuid": uuid})
+        if host not in {node["host"] for node in nodes}:
+            nodes.append({"id": number, "host": host, "hypervisor_hostname": host, "hypervisor_type": "QEMU"})
     for node in nodes:
-        node["uuid"] = NODES[node["host"]]
+        node.update(uuid=NODES[node["host"]], deleted=0)
 
 
 def _map(made: Rows) -> None:
