@@ -116,8 +116,14 @@ CODES: dict[str, Code] = {
     "service_old": Code(
         _H,
         _BLOCKS,
-        "a nova-compute of an older release than others, or than Xena",
+        "a nova-compute of an older release than others",
         "Finish the upgrade of Nova first.",
+    ),
+    "service_unfenced": Code(
+        _H,
+        _BLOCKS,
+        "a nova-compute of before 2023.1, which would start beside Causeway",
+        "Upgrade it to 2023.1 or later first; one start of nova-compute is enough.",
     ),
     "node_missing": Code(
         _H,

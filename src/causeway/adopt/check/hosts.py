@@ -9,12 +9,10 @@ from datetime import datetime, timedelta
 from causeway.adopt.check.codes import found
 from causeway.adopt.check.findings import Finding, Kind, Subject, host
 from causeway.adopt.check.rows import NODES, PLACES
+from causeway.adopt.hosts.nova_services import BINARY, FENCED_FROM
 from causeway.adopt.nova import NovaCell, NovaCloud, tables
 from causeway.adopt.nova.database import Row
 
-COMPUTE = "nova-compute"
-# What nova-compute of Xena calls itself in its record.
-_XENA = 57
 _HYPERVISORS = ("QEMU", "KVM")
 
 
@@ -56,7 +54,7 @@ def read(cloud: NovaCloud) -> Hosts:
     for cell in cloud.cells:
         hosts = by_cell.setdefault(cell.uuid, {})
         services = tables.SERVICES
-        for row in cell.database.rows(services, services.c.deleted == 0, services.c.binary == COMPUTE):
+        for row in cell.database.rows(services, services.c.deleted == 0, services.c.binary == BINARY):
             hosts.setdefault(row["host"], HostRecords(row["host"], cell)).services.append(row)
         for row in cell.database.rows(NODES, NODES.c.deleted == 0):
             hosts.setdefault(row["host"], HostRecords(row["host"], cell)).nodes.append(row)
@@ -127,9 +125,12 @@ def _of_service(
                 subject, "host_down" if each.servers else "empty_host_down", f"Its nova-compute {why}.{servers}"
             )
         version = row["version"] or 0
-        if version < max(newest, _XENA):
-            than = "others have" if newest >= _XENA else "Xena has"
-            yield found(subject, "service_old", f"Its nova-compute has version {version}; {than} {max(newest, _XENA)}.")
+        if version < FENCED_FROM:
+            yield found(
+                subject, "service_unfenced", f"Its nova-compute has version {version}, 2023.1 has {FENCED_FROM}."
+            )
+        elif version < newest:
+            yield found(subject, "service_old", f"Its nova-compute has version {version}; others have {newest}.")
 
 
 def why_down(service: Row, now: datetime, down_after: timedelta) -> str | None:
@@ -157,7 +158,7 @@ def _of_evacuations(each: HostRecords, subject: Subject) -> Iterator[Finding]:
 
 def of_other_services(cell: NovaCell, now: datetime, down_after: timedelta) -> Iterator[Finding]:
     services = tables.SERVICES
-    for row in cell.database.rows(services, services.c.deleted == 0, services.c.binary != COMPUTE):
+    for row in cell.database.rows(services, services.c.deleted == 0, services.c.binary != BINARY):
         why = why_down(row, now, down_after)
         # nova-api has a record, and never reports.
         if why is not None and row["topic"]:

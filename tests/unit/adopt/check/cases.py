@@ -150,6 +150,7 @@ CASES = [
     ),
     _gone("service_missing", "cell1-host1", "services", "host", "cell1-host1"),
     _compute("service_old", version=73),
+    _compute("service_unfenced", version=64),
     _gone("node_missing", "cell1-host1", "compute_nodes", "host", "cell1-host1"),
     _added(
         "nodes_many",
