@@ -13,6 +13,8 @@ from pathlib import Path
 
 VENV = Path(__file__).parents[3] / ".venv-services"
 PATIENCE = 120.0
+# Seconds that all of them have together. Some of Neutron's agents end only when they are killed.
+TO_END = 20.0
 # A socket's path has at most 107 bytes: Cinder's helper (oslo.privsep) has its own in a folder of 8 letters below TMPDIR.
 LONGEST_SCRATCH = 107 - len("/tmpabcdefgh/privsep.sock")
 
@@ -88,13 +90,26 @@ class Machine:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
 
+    def end(self, name: str, seconds: float) -> None:
+        """SIGTERM; what has not ended by then is killed, with its children."""
+        process = self._running.pop(name)
+        _signal(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        _signal(process, signal.SIGKILL)
+        process.wait(10)
+
+    def is_running(self, name: str) -> bool:
+        return name in self._running and self._running[name].poll() is None
+
     def stop(self) -> None:
-        """All of them, the last one first."""
+        """All of them, the last one first; what has not ended in time is killed."""
         for process in reversed(self._running.values()):
             _signal(process, signal.SIGTERM)
+        end = time.monotonic() + TO_END
         for process in reversed(self._running.values()):
             with suppress(subprocess.TimeoutExpired):
-                process.wait(20)
+                process.wait(max(0.0, end - time.monotonic()))
             # Children may outlive their leader.
             _signal(process, signal.SIGKILL)
             process.wait(10)
