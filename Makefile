@@ -39,7 +39,7 @@ test: install ## every statement proved once, in about six minutes on two cores;
 	@scripts/run-tests.sh -n 5 $(PYTEST_OPTIONS) $(or $(TESTS),--part quick)
 
 test-rest: install ## what make test leaves: further cases of the same tests, real guests, databases, browsers, packages (some 35 minutes; UNTIL=TIME: begins no test after so many seconds since 1970)
-	@scripts/run-tests.sh -v -n 3 $(PYTEST_OPTIONS) --part rest $(if $(UNTIL),--until $(UNTIL)) --ignore=tests/integration/real_services --ignore=tests/integration/operating_system
+	@scripts/run-tests.sh -v -n 3 $(PYTEST_OPTIONS) --part rest $(if $(UNTIL),--until $(UNTIL)) --ignore=tests/integration/real_services --ignore=tests/integration/operating_system --ignore=tests/integration/adopt
 
 coverage: install ## the lines of src that unit tests and tests of the API run, in threads and processes too; fails below the floor in pyproject.toml (COVERAGE=tests/unit/sagas: of some tests, without a floor)
 	@scripts/measure-coverage.sh $(COVERAGE)

@@ -20,6 +20,8 @@ _REAL = "tests/integration/real_services"
 _CLIENTS = (PYTHON, "-W", "ignore", "-m", "tests.integration.clients")
 _STORM = (PYTHON, "-W", "ignore", "-m", "tests.faults.storm")
 _OS = "tests/integration/operating_system"
+_ADOPT = "tests/integration/adopt"
+_ADOPT_FILES = ("reading_nova", "fence_of_hosts")
 # The longest first: files are handed out in this order.
 _OS_FILES = ("resizes_across_cells", "daily_life", "resizes_in_a_cell", "evacuation", "first_boot", "live_ways")
 
@@ -58,6 +60,7 @@ SETUP = {
     "services": ("scripts/install-services.sh",),
     # Behind "services": it adds to their environment.
     "ceph": ("scripts/install-ceph.sh",),
+    "nova": ("scripts/install-nova.sh",),
     "tempest": ("scripts/install-tool.sh", "tempest", "tempest"),
 }
 
@@ -172,7 +175,7 @@ PARTS: tuple[Part, ...] = (
         "test",
         "guests",
         "real guests, databases, browsers, packages",
-        (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}", f"--ignore={_OS}"),
+        (*_PYTEST, *_AT_ONCE, "tests/integration", f"--ignore={_REAL}", f"--ignore={_OS}", f"--ignore={_ADOPT}"),
         minutes=15,
         reader=reading.junit,
         needs=("servers",),
@@ -244,6 +247,16 @@ PARTS: tuple[Part, ...] = (
         "test_ceph_demo.py",
         lane="b",
         needs=("servers", "services", "ceph"),
+    ),
+    Part(
+        "integration",
+        "adopt",
+        "a cloud that runs the real Nova, with real guests, is taken over",
+        (*_PYTEST, *(f"{_ADOPT}/test_{name}.py" for name in _ADOPT_FILES)),
+        minutes=10,
+        reader=reading.junit,
+        needs=("servers", "services", "nova"),
+        lane="a",
     ),
     _real("upgrade", "an upgrade while servers move", 3, "test_online_upgrade.py", lane="a"),
     _real("faults", "each part around fails in the middle of a move", 17, "test_faults_of_parts.py", lane="a"),

@@ -1,0 +1,170 @@
+"""What there is, seen from where neither Nova nor Causeway is asked: hypervisors, processes, consoles, files of volumes, rows."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import libvirt
+import sqlalchemy as sa
+
+from tests.functional.processes.deployment import until
+from tests.integration.adopt.nova_cloud import NovaCloud
+
+# Seconds until an emulated guest on a busy machine has said something more.
+PATIENCE = 300.0
+
+# The user data of a server whose guest counts seconds, in memory and on its disk, and says both on its console.
+TICKS = """\
+#!/bin/sh
+(n=0; while sleep 1; do
+    n=$((n + 1))
+    echo "$n" >> /disk/ticks
+    sync
+    echo "TICK n=$n lines=$(grep -c . /disk/ticks)" > /dev/console
+done) &
+"""
+_TICK = re.compile(r"TICK n=(\d+) lines=(\d+)\s")
+_UNTOUCHED = ("host", "name", "domain_id", "pid", "started")
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A domain of a host's hypervisor. ``started``: of its process, in ticks of the kernel's clock; None: it is off."""
+
+    uuid: str
+    host: str
+    name: str
+    domain_id: int | None
+    is_paused: bool
+    pid: int | None
+    started: int | None
+    definition: str
+
+    def is_same_run(self, other: Guest) -> bool:
+        """Whether it is the same process of the same domain on the same host."""
+        return all(getattr(self, each) == getattr(other, each) for each in _UNTOUCHED)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """``number`` counts since the guest's boot, ``lines`` since its disk was made."""
+
+    number: int
+    lines: int
+
+
+def guests(cloud: NovaCloud) -> list[Guest]:
+    """All that the hosts have defined, in the order of hosts and names."""
+    found = []
+    for host in cloud.machines.endpoints:
+        with _hypervisor(cloud, host) as connection:
+            found += [_guest(cloud, host, domain) for domain in connection.listAllDomains()]
+    return sorted(found, key=lambda guest: (guest.host, guest.name))
+
+
+def guest_of(cloud: NovaCloud, uuid: str) -> Guest:
+    """The only one of a server."""
+    (found,) = [guest for guest in guests(cloud) if guest.uuid == uuid]
+    return found
+
+
+def console(cloud: NovaCloud, uuid: str) -> str:
+    """What the guest wrote, read from its host's file. Empty: there is none, or nothing yet."""
+    path = cloud.nova.home(guest_of(cloud, uuid).host) / "instances" / uuid / "console.log"
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def ticks(cloud: NovaCloud, uuid: str) -> list[Tick]:
+    """All of the guest's; a start of the guest begins a new file."""
+    return [Tick(int(number), int(lines)) for number, lines in _TICK.findall(console(cloud, uuid))]
+
+
+def await_tick(cloud: NovaCloud, uuid: str, after: int = 0) -> Tick:
+    """The first one behind the number ``after``."""
+
+    def look() -> Tick | None:
+        return next((tick for tick in ticks(cloud, uuid) if tick.number > after), None)
+
+    found = until(look, bool, f"the guest of {uuid} to count beyond {after}", PATIENCE)
+    assert isinstance(found, Tick)
+    return found
+
+
+def check_ticks(cloud: NovaCloud, uuid: str) -> None:
+    """The guest has left out no number, and its disk has a line for each: it was neither started again nor set back."""
+    found = ticks(cloud, uuid)
+    numbers = [tick.number for tick in found]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), f"{uuid} has left out numbers: {numbers}"
+    assert {tick.lines - tick.number for tick in found} == {0}, f"{uuid} is not what it was: {found}"
+
+
+def volume_file(cloud: NovaCloud, volume: str) -> Path:
+    """In the folder that the volume service exports."""
+    return cloud.services.export(cloud.services.storage[0]) / f"volume-{volume}"
+
+
+def digest(path: Path) -> str:
+    """Of a file that nobody writes."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def rows(url: str, table: str, **equal: object) -> list[dict[str, Any]]:
+    """Of a table of any database, in the order of its primary key."""
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect() as connection:
+            known = sa.Table(table, sa.MetaData(), autoload_with=connection)
+            query = sa.select(known).order_by(*known.primary_key.columns)
+            query = query.where(*(known.columns[name] == value for name, value in equal.items()))
+            return [dict(row) for row in connection.execute(query).mappings()]
+    finally:
+        engine.dispose()
+
+
+def digests_of_tables(url: str) -> dict[str, str]:
+    """table -> digest of all that is in it: shows whether anybody wrote."""
+    engine = sa.create_engine(url)
+    try:
+        names = sa.inspect(engine).get_table_names()
+    finally:
+        engine.dispose()
+    return {name: hashlib.sha256(repr(rows(url, name)).encode()).hexdigest() for name in names}
+
+
+def _guest(cloud: NovaCloud, host: str, domain: Any) -> Guest:
+    is_active = bool(domain.isActive())
+    pid = _pid(cloud, host, domain.name()) if is_active else None
+    return Guest(
+        uuid=domain.UUIDString(),
+        host=host,
+        name=domain.name(),
+        domain_id=domain.ID() if is_active else None,
+        is_paused=domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED,
+        pid=pid,
+        started=_started(pid) if pid is not None else None,
+        definition=domain.XMLDesc(),
+    )
+
+
+def _pid(cloud: NovaCloud, host: str, name: str) -> int:
+    """Of a guest's process: libvirt keeps it beside its socket."""
+    run = cloud.machines.endpoints[host].pid_file.with_name("run")
+    return int((run / "qemu" / f"{name}.pid").read_text())
+
+
+def _started(pid: int) -> int:
+    # The name of the program may have blanks in it; what follows is the third field.
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+@contextmanager
+def _hypervisor(cloud: NovaCloud, host: str) -> Iterator[Any]:
+    with closing(libvirt.open(cloud.machines.endpoints[host].uri)) as connection:
+        yield connection
