@@ -42,6 +42,7 @@ LISTED: dict[str, dict[str, str]] = {
     r"domain/name": {"": "[A-Za-z0-9][A-Za-z0-9_.@+-]*"},
     r"domain/os/type": {"machine": r"pc|q35|pc-(i440fx|q35)-[a-z0-9.]+"},
     r"domain/features/tcg/tb-cache": {"": _SMALL},
+    r"domain/features/vmcoreinfo": {"state": "on|off"},
     r"domain/sysinfo/system/entry": {
         "name": "manufacturer|product|version|serial|uuid|family",
         "": "[A-Za-z0-9 ._:/()+-]{1,128}",
@@ -57,7 +58,7 @@ LISTED: dict[str, dict[str, str]] = {
     r"domain/devices/(?!hostdev)[a-z]+/acpi": {"index": _SMALL},
     r"domain/devices/disk/target": {"bus": _WORD},
     r"domain/devices/interface/(model|mtu|driver)": {"type": _WORD, "size": _SMALL, "queues": _SMALL},
-    r"domain/devices/memballoon": {"model": "none"},
+    r"domain/devices/memballoon": {"model": "none", "autodeflate": "on|off", "freePageReporting": "on|off"},
     r"domain/devices/controller(/(model|target|master|driver))?": dict.fromkeys(
         [
             "type",
@@ -180,7 +181,6 @@ REFUSED: dict[str, Callable[[str], str]] = {
     "an entry of many lines": with_table(entry("product", "a&#10;b")),
     "an entry that is long": with_table(entry("product", "x" * 1000)),
     "a firmware that names another server": with_table(entry("uuid", "00000000-0000-4000-8000-000000000000")),
-    "threads": with_part("<iothreads>64</iothreads>"),
     "users of the host": with_part("<idmap><uid start='0' target='0' count='1'/></idmap>"),
     "a kernel": replaced("</os>", "<kernel>/boot/vmlinuz</kernel></os>"),
     "a ramdisk": replaced("</os>", "<initrd>/etc/shadow</initrd></os>"),
@@ -233,6 +233,8 @@ REFUSED: dict[str, Callable[[str], str]] = {
     "a CPU of another kind": replaced("<cpu mode='custom'", "<cpu mode='host-passthrough'"),
     "a CPU model with an option in it": replaced(">qemu64<", ">qemu64,+x<"),
     "a CPU feature with an option in it": replaced("</cpu>", "<feature policy='require' name='vmx,x=y'/></cpu>"),
+    "a balloon with an option in it": replaced("<memballoon ", "<memballoon autodeflate='on,x=y' "),
+    "a crash dump in a file": replaced("</features>", "<vmcoreinfo state='/etc/shadow'/></features>"),
     "a feature that is not the server's": replaced("</features>", "<hyperv mode='passthrough'/></features>"),
     "an MTU that starves the network": replaced("<mtu size='1450'/>", "<mtu size='68'/>"),
     "a card that is none": replaced("<model type='virtio'/>", "<model type='virtio,x=y'/>"),
@@ -263,6 +265,28 @@ def test_the_firmware_still_says_what_it_said_to_the_guest(name: str) -> None:
     assert domain.find("os/smbios[@mode='sysinfo']") is not None
     # A guest to which it said nothing hears nothing.
     assert ET.fromstring(for_target(saved(name), wanted(name))).find(".//sysinfo") is None
+
+
+def test_a_guest_that_nova_started_keeps_what_it_was_offered() -> None:
+    offered = {"autodeflate": "on", "freePageReporting": "on"}
+    changes = (
+        replaced("<memballoon ", "<memballoon autodeflate='on' freePageReporting='on' "),
+        replaced("</features>", "<vmcoreinfo state='on'/></features>"),
+        with_part("<iothreads>1</iothreads>"),
+    )
+    theirs = saved("i440fx")
+    for change in changes:
+        theirs = change(theirs)
+    made = for_target(theirs, wanted("i440fx"))
+    assert_only_listed_values(made, wanted("i440fx"))
+    domain = ET.fromstring(made)
+    assert domain.find("features/vmcoreinfo[@state='on']") is not None
+    balloon = domain.find("devices/memballoon")
+    assert balloon is not None
+    assert {name: balloon.get(name) for name in offered} == offered
+    assert domain.find("iothreads") is None
+    # Others are not offered it.
+    assert "vmcoreinfo" not in for_target(saved("i440fx"), wanted("i440fx"))
 
 
 # What a guest does not see: this host's is used, whatever the other one says.
@@ -296,6 +320,8 @@ OWN: dict[str, Callable[[str], str]] = {
     "notes": with_part("<metadata><evil/></metadata>"),
     "program of a video card": replaced("<video>", "<video><driver name='vhostuser' rendernode='/evil'/>"),
     "processors of the host": with_part("<cputune><vcpupin vcpu='0' cpuset='evil'/></cputune>"),
+    "threads for disks": with_part("<iothreads>64</iothreads><iothreadids><iothread id='666'/></iothreadids>"),
+    "how often a balloon is asked": replaced("</memballoon>", "<stats period='666'/></memballoon>"),
     "what a crash does": replaced("<on_crash>destroy", "<on_crash>coredump-restart"),
 }
 

@@ -18,7 +18,7 @@ _LONGEST = 1 << 20
 _NUMBER = r"[0-9]{1,9}"
 _SMALL = r"[0-9]{1,3}"
 _HEX = r"0x[0-9a-fA-F]{1,8}"
-_ON_OFF = r"on|off"
+ON_OFF = r"on|off"
 _YES_NO = r"yes|no"
 # A name that a user may give to a device, as libvirt defines it. libvirt makes all others by itself.
 _ALIAS = re.compile(r"ua-[A-Za-z0-9_-]{1,120}")
@@ -27,7 +27,7 @@ _WORD = r"[A-Za-z0-9_.-]{1,64}"
 Schema = Mapping[str, str]
 
 _ADDRESSES: dict[str, Schema] = {
-    "pci": {"domain": _HEX, "bus": _HEX, "slot": _HEX, "function": _HEX, "multifunction": _ON_OFF},
+    "pci": {"domain": _HEX, "bus": _HEX, "slot": _HEX, "function": _HEX, "multifunction": ON_OFF},
     "drive": {"controller": _SMALL, "bus": _SMALL, "target": _SMALL, "unit": r"[0-9]{1,5}"},
     "virtio-serial": {"controller": _SMALL, "bus": _SMALL, "port": _SMALL},
     "usb": {"bus": _SMALL, "port": r"[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}"},
@@ -60,11 +60,13 @@ _VIDEO = {
 }
 _INPUT = {"type": r"mouse|tablet|keyboard", "bus": r"ps2|usb|virtio"}
 _WATCHDOG = {"model": r"i6300esb|ib700|itco|diag288", "action": r"reset|shutdown|poweroff|pause|none|inject-nmi"}
+# What the guest's driver was offered when it started.
+BALLOON = {"autodeflate": ON_OFF, "freePageReporting": ON_OFF}
 _CPU = {
     "mode": r"custom|host-model|host-passthrough|maximum",
     "match": r"exact|minimum|strict",
     "check": r"none|partial|full",
-    "migratable": _ON_OFF,
+    "migratable": ON_OFF,
 }
 _CPU_PARTS: dict[str, Schema] = {
     "cache": {"level": r"[1-3]", "mode": r"emulate|passthrough|disable"},
@@ -145,7 +147,7 @@ def controller(found: ET.Element) -> ET.Element:
     target = part(
         found,
         "target",
-        {"chassis": _SMALL, "chassisNr": _SMALL, "port": _HEX, "busNr": _SMALL, "index": _SMALL, "hotplug": _ON_OFF},
+        {"chassis": _SMALL, "chassisNr": _SMALL, "port": _HEX, "busNr": _SMALL, "index": _SMALL, "hotplug": ON_OFF},
     )
     # One USB controller of several that are one device.
     master = part(found, "master", {"startport": _SMALL})

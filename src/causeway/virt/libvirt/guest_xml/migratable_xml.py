@@ -5,6 +5,7 @@ they were, and its CPU as it was. So a list of values is taken from the definiti
 `foreign_values`:
 
 - machine type, of the same family; the guest's name; model and features of its CPU; what its firmware says of the machine;
+- what its balloon can do, and whether it has a place for a crash dump;
 - the addresses and the user's aliases of its devices, the bus of a disk, the model, MTU and queues of a network card;
 - what libvirt adds by itself: controllers, video card, keyboard and mouse, watchdog.
 
@@ -36,6 +37,8 @@ _LEFT_OUT = frozenset(
         "currentMemory",
         "vcpu",
         "vcpus",
+        "iothreads",
+        "iothreadids",
         "cputune",
         "numatune",
     }
@@ -221,17 +224,23 @@ def _family(machine: str) -> str:
 
 
 def _put_features(foreign: ET.Element, made: ET.Element) -> None:
-    """A guest without KVM has a cache of translated code, also where the host's other guests have KVM."""
+    """A guest without KVM has a cache of translated code, also where the host's other guests have KVM. One of Nova's has a place
+    for what a crash dump needs (vmcoreinfo)."""
     theirs, own = foreign.find("features"), made.find("features")
     if theirs is None or own is None:
         raise values.refused("features", None)
-    known = {each.tag for each in own} | {"tcg"}
+    known = {each.tag for each in own} | {"tcg", "vmcoreinfo"}
     for feature in theirs:
         if feature.tag not in known:
             raise values.refused("a feature", feature.tag)
     if made.get("type") == _QEMU and own.find("tcg") is None and (cache := theirs.find("tcg/tb-cache")) is not None:
         size = values.number((cache.text or "").strip(), 1, 1024**2, "a cache")
         ET.SubElement(ET.SubElement(own, "tcg"), "tb-cache", unit="KiB").text = str(size)
+    if (
+        own.find("vmcoreinfo") is None
+        and (info := values.part(theirs, "vmcoreinfo", {"state": values.ON_OFF})) is not None
+    ):
+        own.append(info)
 
 
 def _match(
@@ -326,6 +335,7 @@ def _put_balloon(devices: ET.Element, theirs: ET.Element) -> None:
     elif found[0].get("model") != own.get("model"):
         raise values.refused("a balloon", found[0].get("model"))
     else:
+        own.attrib.update(values.attributes(found[0], values.BALLOON))
         own.extend(values.places(found[0]))
 
 
