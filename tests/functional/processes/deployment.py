@@ -183,41 +183,9 @@ class Deployment:
 
     def start(self) -> None:
         self._surround(self)
-        #: of "api", "cell0" and each cell: their URLs
-        databases = self.databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
-        self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
-        self.api_database = Database(databases["api"], "the API")
-        configured = f"--config-file={self.directory}/databases.conf"
-        self.manage("db", "sync", configured, "--cell0", databases["cell0"])
-        for name in self._cells:
-            urls = ("--transport-url", f"{self.rabbit}/{name}", "--database-connection", databases[name])
-            self.manage("cell", "create", configured, "--name", name, *urls)
-
-        common = {
-            group: {name: as_text(name, value) for name, value in each.items()} for group, each in self._options.items()
-        }
-        common["DEFAULT"]["state_path"] = str(self.directory)
-        self._write("common.conf", common)
-        cloud = {"transport_url": f"{self.rabbit}/cloud"}
-        for name in ("api", "scheduler", *CONDUCTORS):
-            super_only = {"conductor": {"role": "super"}} if self.cell_conductors and name in CONDUCTORS else {}
-            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **super_only, **self._metrics(name)})
-        for host, cell in self.hosts.items():
-            self._configure_host(host, cell)
-        for name, cell in self.cell_conductors.items():
-            conductor = {
-                "DEFAULT": {"host": name, "transport_url": f"{self.rabbit}/{cell}"},
-                "conductor": {"role": "cell"},
-            }
-            self._write(
-                f"{name}.conf", {**conductor, "database": {"connection": databases[cell]}, **self._metrics(name)}
-            )
-        for name in (*CONDUCTORS, *self.cell_conductors):
-            self.start_role("conductor", name)
-        self.start_role("scheduler", "scheduler")
-        self.start_role("api", "api", "--bind", self.api_url.removeprefix("http://"))
-        for name in (*CONDUCTORS, *self.cell_conductors):
-            self.processes[name].wait_ready()
+        self._make_databases()
+        self._configure()
+        self._start_control_plane()
         for name in self.hosts:
             self.start_role("compute", name)
         for process in self.processes.values():
@@ -403,6 +371,52 @@ class Deployment:
         return found
 
     # making it
+
+    def _make_databases(self) -> None:
+        #: of "api", "cell0" and each cell: their URLs
+        databases = self.databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
+        self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
+        self.api_database = Database(databases["api"], "the API")
+        configured = f"--config-file={self.directory}/databases.conf"
+        self.manage("db", "sync", configured, "--cell0", databases["cell0"])
+        for name in self._cells:
+            urls = ("--transport-url", f"{self.rabbit}/{name}", "--database-connection", databases[name])
+            self.manage("cell", "create", configured, "--name", name, *urls, *self._cell_options(name))
+
+    def _cell_options(self, _name: str) -> Sequence[str]:
+        """More for `causeway manage cell create`."""
+        return ()
+
+    def _configure(self) -> None:
+        common = {
+            group: {name: as_text(name, value) for name, value in each.items()} for group, each in self._options.items()
+        }
+        common["DEFAULT"]["state_path"] = str(self.directory)
+        self._write("common.conf", common)
+        cloud = {"transport_url": f"{self.rabbit}/cloud"}
+        for name in ("api", "scheduler", *CONDUCTORS):
+            super_only = {"conductor": {"role": "super"}} if self.cell_conductors and name in CONDUCTORS else {}
+            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **super_only, **self._metrics(name)})
+        for host, cell in self.hosts.items():
+            self._configure_host(host, cell)
+        for name, cell in self.cell_conductors.items():
+            conductor = {
+                "DEFAULT": {"host": name, "transport_url": f"{self.rabbit}/{cell}"},
+                "conductor": {"role": "cell"},
+            }
+            self._write(
+                f"{name}.conf",
+                {**conductor, "database": {"connection": self.databases[cell]}, **self._metrics(name)},
+            )
+
+    def _start_control_plane(self) -> None:
+        """Its conductors are ready when this returns."""
+        for name in (*CONDUCTORS, *self.cell_conductors):
+            self.start_role("conductor", name)
+        self.start_role("scheduler", "scheduler")
+        self.start_role("api", "api", "--bind", self.api_url.removeprefix("http://"))
+        for name in (*CONDUCTORS, *self.cell_conductors):
+            self.processes[name].wait_ready()
 
     def _start_devcloud(self) -> None:
         services = self._start(
