@@ -158,6 +158,8 @@ def cinder(directory: Path, venv: Path, addresses: Addresses, storage: Sequence[
             "rootwrap_config": directory / "etc/cinder/rootwrap.conf",
             # Seconds. The scheduler hears of storage that started before it only by the next report.
             "backend_stats_polling_interval": 5,
+            # Nor does the first report wait for some of up to 60 s.
+            "periodic_fuzzy_delay": 0,
             # Without it members' filters by name are ignored.
             "resource_query_filters_file": venv / "etc/cinder/resource_filters.json",
         },
