@@ -81,7 +81,9 @@ class Nova:
         return self._machine.log_file(name).read_text(errors="replace")
 
     def connection(self, user: str = "admin", project: str = "demo") -> Any:
+        """To this API, whatever the catalog has."""
         made = self._around.connection(user, project)
+        made.compute.endpoint_override = self.url
         made.compute.default_microversion = MICROVERSION
         return made
 

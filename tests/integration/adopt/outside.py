@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,6 +30,8 @@ TICKS = """\
     echo "TICK n=$n lines=$(grep -c . /disk/ticks)" > /dev/console
 done) &
 """
+# Bytes of a volume: where what a test puts there begins, and how much it is.
+FILLED_FROM, FILLED = 64 << 20, 1 << 20
 _TICK = re.compile(r"TICK n=(\d+) lines=(\d+)\s")
 _UNTOUCHED = ("host", "name", "domain_id", "pid", "started")
 
@@ -96,6 +99,17 @@ def await_tick(cloud: NovaCloud, uuid: str, after: int = 0) -> Tick:
     return found
 
 
+def await_lines(cloud: NovaCloud, uuid: str, after: int) -> Tick:
+    """The first one with more lines than ``after``: the guest has the disk that it had, or one with the same content."""
+
+    def look() -> Tick | None:
+        return next((tick for tick in ticks(cloud, uuid) if tick.lines > after), None)
+
+    found = until(look, bool, f"the disk of {uuid} to have more than {after} lines", PATIENCE)
+    assert isinstance(found, Tick)
+    return found
+
+
 def check_ticks(cloud: NovaCloud, uuid: str) -> None:
     """The guest has left out no number, and its disk has a line for each: it was neither started again nor set back."""
     found = ticks(cloud, uuid)
@@ -104,15 +118,31 @@ def check_ticks(cloud: NovaCloud, uuid: str) -> None:
     assert {tick.lines - tick.number for tick in found} == {0}, f"{uuid} is not what it was: {found}"
 
 
+def check_same_runs(before: list[Guest], now: list[Guest]) -> None:
+    """All are there, as the same processes, running or paused as before."""
+    assert [guest.uuid for guest in now] == [guest.uuid for guest in before]
+    for one, other in zip(now, before, strict=True):
+        assert one.is_same_run(other), (one, other)
+        assert one.is_paused == other.is_paused
+
+
 def volume_file(cloud: NovaCloud, volume: str) -> Path:
     """In the folder that the volume service exports."""
     return cloud.services.export(cloud.services.storage[0]) / f"volume-{volume}"
 
 
-def digest(path: Path) -> str:
-    """Of a file that nobody writes."""
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+def fill(volume: Path) -> None:
+    """Puts something into a volume, behind where guests leave their marks."""
+    with volume.open("r+b") as content:
+        content.seek(FILLED_FROM)
+        content.write(random.randbytes(FILLED))
+
+
+def digest(volume: Path) -> str:
+    """Of what `fill` put there."""
+    with volume.open("rb") as content:
+        content.seek(FILLED_FROM)
+        return hashlib.sha256(content.read(FILLED)).hexdigest()
 
 
 def rows(url: str, table: str, **equal: object) -> list[dict[str, Any]]:
@@ -128,14 +158,16 @@ def rows(url: str, table: str, **equal: object) -> list[dict[str, Any]]:
         engine.dispose()
 
 
-def digests_of_tables(url: str) -> dict[str, str]:
-    """table -> digest of all that is in it: shows whether anybody wrote."""
+def checksums(url: str) -> dict[str, int]:
+    """table -> MariaDB's checksum of all that is in it: shows whether anybody wrote."""
     engine = sa.create_engine(url)
     try:
-        names = sa.inspect(engine).get_table_names()
+        names = ", ".join(sa.inspect(engine).get_table_names())
+        with engine.connect() as connection:
+            found = connection.execute(sa.text(f"CHECKSUM TABLE {names}"))
+            return {name.rpartition(".")[2]: number for name, number in found}
     finally:
         engine.dispose()
-    return {name: hashlib.sha256(repr(rows(url, name)).encode()).hexdigest() for name in names}
 
 
 def _guest(cloud: NovaCloud, host: str, domain: Any) -> Guest:

@@ -87,6 +87,7 @@ class Populator:
 
     def attach_volume(self, server: Any) -> None:
         made = self.volume(name="data")
+        outside.fill(outside.volume_file(self.cloud, made.id))
         self.member.compute.create_volume_attachment(server, volumeId=made.id)
         until(
             lambda: self.admin.block_storage.get_volume(made.id).status, "in-use".__eq__, "the volume in use", PATIENCE

@@ -113,10 +113,6 @@ def test_an_identity_beside_nova_conf_lets_a_nova_compute_start_as_well(cloud: N
 
 def check_guests(cloud: NovaCloud, before: list[outside.Guest], counting: str) -> None:
     """All are as they were, and the one that counts still does."""
-    now = outside.guests(cloud)
-    assert [guest.uuid for guest in now] == [guest.uuid for guest in before]
-    for one, other in zip(now, before, strict=True):
-        assert one.is_same_run(other), (one, other)
-        assert one.is_paused == other.is_paused
+    outside.check_same_runs(before, outside.guests(cloud))
     outside.await_tick(cloud, counting, outside.ticks(cloud, counting)[-1].number)
     outside.check_ticks(cloud, counting)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.adopt.commands import causeway
 from tests.integration.adopt.nova_cloud import NovaCloud
-from tests.integration.adopt.outside import digests_of_tables
+from tests.integration.adopt.outside import checksums
 from tests.integration.real_services.configuration import PASSWORD
 
 pytestmark = pytest.mark.timeout(900)
@@ -53,7 +53,7 @@ def test_the_file_of_a_compute_is_accepted_and_lacks_two_folders(cloud: NovaClou
 
 
 def test_db_sync_refuses_the_databases_of_a_nova_that_runs(cloud: NovaCloud, tmp_path: Path) -> None:
-    before = {name: digests_of_tables(url) for name, url in cloud.nova.databases.items()}
+    before = {name: checksums(url) for name, url in cloud.nova.databases.items()}
     own = cloud.new_database("refused")
     for api, cell0 in ((cloud.nova.databases["api"], own), (own, cloud.nova.databases["cell0"])):
         file = tmp_path / "databases.conf"
@@ -62,9 +62,9 @@ def test_db_sync_refuses_the_databases_of_a_nova_that_runs(cloud: NovaCloud, tmp
         assert said.returncode != 0
         assert "one of Nova's" in said.stderr
         assert "Traceback" not in said.stderr
-    after = {name: digests_of_tables(url) for name, url in cloud.nova.databases.items()}
+    after = {name: checksums(url) for name, url in cloud.nova.databases.items()}
     for name, tables in before.items():
         # Its services report all the time.
-        changed = {table for table, digest in tables.items() if after[name][table] != digest}
+        changed = {table for table, number in tables.items() if after[name][table] != number}
         assert changed <= {"services", "compute_nodes"}, name
         assert after[name].keys() == tables.keys()
