@@ -79,7 +79,6 @@ class NovaOnDisk:
             with engine.connect() as connection:
                 # Nobody cuts the power.
                 connection.exec_driver_sql("PRAGMA synchronous = OFF")
-                connection.exec_driver_sql("PRAGMA journal_mode = MEMORY")
                 yield connection
                 connection.commit()
         finally:

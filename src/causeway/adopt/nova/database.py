@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -74,6 +75,14 @@ class NovaDatabase:
             return 0
         with self._database.read() as connection:
             return connection.scalar(sa.select(sa.func.count()).select_from(table).where(*where)) or 0
+
+    def newest_change(self, table: sa.TableClause) -> tuple[int, datetime | None]:
+        """The number of rows, and when one was changed last."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                sa.select(sa.func.count(), sa.func.max(table.c.updated_at)).select_from(table)
+            ).one()
+        return row[0], row[1]
 
     def batches(self, table: sa.TableClause, size: int, *where: sa.ColumnElement[bool]) -> Iterator[list[Row]]:
         """The rows of a table that may be large, by id, ``size`` at a time."""
