@@ -71,7 +71,7 @@ def audit(
             raise click.UsageError("--map-server needs --cell and --host, and goes without --fix.")
         place = AuditScope(server, cell, host)
     if config_file:
-        report = _from_here(config_file, fix, place)
+        report = audit_from_here(config_file, fix, place)
     else:
         report = _over_the_api(state_dir, os_cloud, fix, timeout, place)
     if as_json:
@@ -99,7 +99,7 @@ def _over_the_api(
     return msgspec.convert(body["audit"], Report)
 
 
-def _from_here(config_files: tuple[str, ...], fix: bool, place: AuditScope | None = None) -> Report:
+def audit_from_here(config_files: tuple[str, ...], fix: bool, place: AuditScope | None = None) -> Report:
     extras.require("database", "An audit from here (--config-file)")
     from causeway import errors
     from causeway.audit import AuditServices, audit_cloud

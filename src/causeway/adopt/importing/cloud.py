@@ -12,6 +12,8 @@ from causeway.adopt.importing.servers import Network, ServerImport
 from causeway.adopt.importing.things import KINDS
 from causeway.adopt.nova import NovaCloud
 from causeway.store import sequences
+from causeway.store.api import adopted_hosts, adoptions
+from causeway.store.api import cells as cell_records
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -28,9 +30,13 @@ def import_cloud(
 ) -> ImportReport:
     """Imports what has changed since the last import. ``owned``: hosts that are Causeway's already.
 
-    Raises Misconfigured if a cell of Nova's has no counterpart here, with how to make it.
+    Raises Misconfigured if a cell of Nova's has no counterpart here, with how to make it, Conflict if the cloud is Causeway's.
     """
     _require_cells(nova, cells)
+    if adoptions.is_finished(api):
+        raise errors.Conflict(
+            "The cloud is Causeway's: Nova's records are old, and are not imported any more. See `causeway adopt finish --undo`."
+        )
     report = ImportReport()
     for kind in KINDS:
         import_kind(nova, api, kind, report, size)
@@ -38,6 +44,8 @@ def import_cloud(
             for table, _column in kind.tables:
                 if "id" in table.c:
                     sequences.advance(connection, table)
+    with api.write() as connection:
+        adopted_hosts.note_imported_in(connection, cell_records.hosts(api))
     services.import_services(nova, api, cells, report, owned)
     ServerImport(nova, api, cells, network, report, owned, size, progress).run()
     return report

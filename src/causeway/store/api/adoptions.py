@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from causeway.store.api_tables import Adoptions
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database, parts
+from causeway.store.database import Database, parts, utcnow
 from causeway.store.upsert import upsert_of
 
 TABLE: sa.Table = Adoptions.__table__  # type: ignore[assignment]
@@ -33,6 +33,8 @@ class Adoption:
 
 
 MAPPER = RowMapper(Adoption, TABLE)
+# That the whole cloud is Causeway's.
+_FINISH, _CLOUD = "finish", "cloud"
 
 
 def of_keys(database: Database, kind: str, keys: Collection[str]) -> dict[str, Adoption]:
@@ -77,3 +79,18 @@ def counts(database: Database) -> dict[str, int]:
     """How many of each kind were imported."""
     with database.read() as connection:
         return dict(connection.execute(sa.select(TABLE.c.kind, sa.func.count()).group_by(TABLE.c.kind)).tuples().all())
+
+
+def note_finished(database: Database) -> None:
+    """Notes that the cloud is Causeway's: what Nova's records say is old from now on."""
+    with database.write() as connection:
+        save_in(connection, [Adoption(_FINISH, _CLOUD, "0" * 64, utcnow())])
+
+
+def note_unfinished(database: Database) -> None:
+    with database.write() as connection:
+        delete_in(connection, _FINISH, [_CLOUD])
+
+
+def is_finished(database: Database) -> bool:
+    return bool(of_keys(database, _FINISH, [_CLOUD]))
