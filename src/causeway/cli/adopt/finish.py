@@ -31,9 +31,7 @@ _NAMED = 20
 @click.option(
     "--without", multiple=True, metavar="HOST", help="A host that stays Nova's, such as a dead one. Repeatable."
 )
-@click.option(
-    "--undo", is_flag=True, help="Imports are possible again. Point the catalog to Nova's API first."
-)
+@click.option("--undo", is_flag=True, help="Imports are possible again. Point the catalog to Nova's API first.")
 @click.option("--for-good", is_flag=True, help="End the way back: nothing can be handed back any more.")
 @click.option("--yes", is_flag=True, help="With --for-good: do not ask.")
 @json_option
