@@ -57,7 +57,12 @@ LISTED: dict[str, dict[str, str]] = {
     r"domain/devices/(?!hostdev)[a-z]+/alias": {"name": "ua-[A-Za-z0-9_-]+"},
     r"domain/devices/(?!hostdev)[a-z]+/acpi": {"index": _SMALL},
     r"domain/devices/disk/target": {"bus": _WORD},
-    r"domain/devices/interface/(model|mtu|driver)": {"type": _WORD, "size": _SMALL, "queues": _SMALL},
+    r"domain/devices/interface/(model|mtu|driver)": {
+        "type": _WORD,
+        "size": _SMALL,
+        "queues": _SMALL,
+        "name": "qemu",
+    },
     r"domain/devices/memballoon": {"model": "none", "autodeflate": "on|off", "freePageReporting": "on|off"},
     r"domain/devices/controller(/(model|target|master|driver))?": dict.fromkeys(
         [
@@ -273,6 +278,7 @@ def test_a_guest_that_nova_started_keeps_what_it_was_offered() -> None:
         replaced("<memballoon ", "<memballoon autodeflate='on' freePageReporting='on' "),
         replaced("</features>", "<vmcoreinfo state='on'/></features>"),
         with_part("<iothreads>1</iothreads>"),
+        replaced("<model type='virtio'/>", "<model type='virtio'/><driver name='qemu'/>"),
     )
     theirs = saved("i440fx")
     for change in changes:
@@ -285,8 +291,14 @@ def test_a_guest_that_nova_started_keeps_what_it_was_offered() -> None:
     assert balloon is not None
     assert {name: balloon.get(name) for name in offered} == offered
     assert domain.find("iothreads") is None
+    assert domain.find("devices/interface/driver[@name='qemu']") is not None
     # Others are not offered it.
     assert "vmcoreinfo" not in for_target(saved("i440fx"), wanted("i440fx"))
+
+
+def test_the_program_behind_a_card_is_the_targets_own() -> None:
+    change = replaced("<model type='virtio'/>", "<model type='virtio'/><driver name='evil' txmode='evil' queues='2'/>")
+    assert "evil" not in for_target(change(saved("i440fx")), wanted("i440fx"))
 
 
 # What a guest does not see: this host's is used, whatever the other one says.

@@ -210,6 +210,14 @@ def card(found: ET.Element) -> dict[str, str]:
     return {} if model is None else dict(model.attrib)
 
 
+def card_driver(found: ET.Element, most_queues: int) -> dict[str, str]:
+    """What serves a network card: QEMU itself, which every host has, or what the host takes; and by how many queues."""
+    made = {"name": "qemu"} if found.get("name") == "qemu" else {}
+    if "queues" in found.attrib:
+        made["queues"] = str(number(found.get("queues", ""), 1, most_queues, "queues"))
+    return made
+
+
 def number(text: str, least: int, most: int, what: str) -> int:
     if re.fullmatch(_NUMBER, text, re.ASCII) is None or not least <= int(text) <= most:
         raise refused(what, text)

@@ -316,9 +316,9 @@ def _put_port(own: ET.Element, theirs: ET.Element) -> None:
     if (mtu := theirs.find("mtu")) is not None:
         size = values.number(mtu.get("size", ""), _LEAST_MTU, _MOST_MTU, "an MTU")
         ET.SubElement(own, "mtu", size=str(size))
-    if (driver := theirs.find("driver")) is not None and "queues" in driver.attrib:
-        queues = values.number(driver.get("queues", ""), 1, _MOST_QUEUES, "queues")
-        ET.SubElement(own, "driver", queues=str(queues))
+    if (driver := theirs.find("driver")) is not None:
+        # libvirt refuses a card that has none of what a driver may say, where the guest's has it, and be it empty.
+        ET.SubElement(own, "driver", values.card_driver(driver, _MOST_QUEUES))
 
 
 def _put_nothing(_own: ET.Element, _theirs: ET.Element) -> None:
