@@ -24,14 +24,12 @@ from tests.integration.real_services.guests import OPTIONS, GuestCloud
 
 # Seconds until one of Neutron's processes has ended.
 PATIENCE = 30.0
-# Seconds of a server whose guest is emulated, on a busy machine.
-SERVER_PATIENCE = 600.0
 # Of an import in which something was left out.
 LEFT_OUT = 2
 
 
 class AdoptedCloud(GuestCloud):
-    """All hosts are Nova's at first; `take` and `hand_back` change that, one by one."""
+    """All hosts are Nova's at first; `take`, `release` and `hand_back` change that, one by one."""
 
     def __init__(self, nova_cloud: NovaCloud, directory: Path) -> None:
         """``directory``: short, for sockets, and on the file system of the guests."""
@@ -76,17 +74,6 @@ class AdoptedCloud(GuestCloud):
         made.compute.default_microversion = MICROVERSION
         return made
 
-    def await_status(self, uuid: str, status: str) -> Any:
-        """The server, when it has this status and nothing is under way. Raises AssertionError if it comes to another end."""
-        found = until(
-            lambda: self.admin.compute.get_server(uuid),
-            lambda found: found.status in (status, "ERROR") and found.task_state is None,
-            f"{uuid} to become {status}",
-            SERVER_PATIENCE,
-        )
-        assert found.status == status, f"{found.status}: {found.fault}"
-        return found
-
     def point_catalog(self, url: str) -> None:
         """The catalog has this compute API from now on, and Neutron reports there.
 
@@ -120,11 +107,21 @@ class AdoptedCloud(GuestCloud):
         said = self._adopt("host", *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
 
-    def hand_back(self, host: str) -> None:
+    def release(self, host: str) -> None:
         """Its compute is Nova's again when this returns. What changed since `take` is not in Nova's records."""
         said = self._adopt("release", host)
         assert said.returncode == 0, said.stdout + said.stderr
         self._nova.start_compute(host)
+
+    def hand_back(self, *hosts: str) -> dict[str, Any]:
+        """As `release`, with what changed. What `causeway adopt hand-back` says."""
+        nova = ("--nova-config", str(self._nova.config_of("nova")))
+        said = self._adopt("hand-back", "--json", *nova, *hosts)
+        assert said.returncode == 0, said.stdout + said.stderr
+        for host in hosts:
+            self._nova.start_compute(host)
+        report: dict[str, Any] = json.loads(said.stdout)
+        return report
 
     def _adopt(self, *words: str) -> subprocess.CompletedProcess[str]:
         return causeway("adopt", *words, *(f"--config-file={file}" for file in self.files_of(CONDUCTORS[0])))
@@ -165,5 +162,5 @@ def adopted_cloud(nova_cloud: NovaCloud, name: str = "causeway") -> Iterator[Ado
     finally:
         for host in cloud.hosts:
             if host in cloud.processes and not nova_cloud.nova.runs_compute(host):
-                cloud.hand_back(host)
+                cloud.release(host)
         cloud.kill()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.adopt.nova_cloud import NovaCloud, nova_cloud_here
-from tests.integration.adopt.population import Population, populate
+from tests.integration.adopt.population import USUAL, Population, Populator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,5 +26,11 @@ def cloud() -> Iterator[NovaCloud]:
 
 
 @pytest.fixture(scope="session")
-def population(cloud: NovaCloud) -> Population:
-    return populate(cloud)
+def populator(cloud: NovaCloud) -> Iterator[Populator]:
+    with closing(Populator(cloud)) as populator:
+        yield populator
+
+
+@pytest.fixture(scope="session")
+def population(populator: Populator) -> Population:
+    return populator.populate(USUAL)

@@ -173,6 +173,7 @@ class Nova:
         home = self.home(host)
         for folder in ("instances", "tmp"):
             (home / folder).mkdir(parents=True)
+        # It stays, empty: without it the hosts of others on this machine would lose what they have there.
         STATE_PATH.mkdir(parents=True, exist_ok=True)
         run(*self._machines.inside(host), "mount", "--bind", str(home), str(STATE_PATH))
 

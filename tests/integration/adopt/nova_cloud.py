@@ -17,7 +17,6 @@ import pytest
 from tests.functional.processes import rabbit
 from tests.functional.processes.rabbit import Broker, own_broker
 from tests.integration.adopt.nova import Nova
-from tests.integration.adopt.nova_configuration import STATE_PATH
 from tests.integration.database_servers import database_server
 from tests.integration.real_services import guests
 from tests.integration.real_services.guests import ServicesWithAgents
@@ -81,8 +80,6 @@ def nova_cloud(
             new_database=new_database,
             host_options=host_options or {},
         )
-        if not STATE_PATH.exists():
-            undo.callback(_remove_if_empty, STATE_PATH)
         machines.start()
         nova.configure()
         with ThreadPoolExecutor(1) as pool:
@@ -102,11 +99,6 @@ def _kill_helpers(machines: Machines) -> None:
             with suppress(FileNotFoundError, ProcessLookupError):
                 if b"privsep-helper" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     os.kill(pid, signal.SIGKILL)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
 
 
 @contextmanager

@@ -202,11 +202,3 @@ SPECIMENS: dict[str, Specimen] = {
 USUAL = ("active", "datavol", "stopped", "bootvol", "paused", "member", "nohost", "softdel")
 #: as USUAL, and all others that Causeway takes over: a server that waits for confirm is settled in Nova before
 ALL = tuple(name for name in SPECIMENS if name != "verify")
-
-
-def populate(cloud: NovaCloud, names: Iterable[str] = USUAL) -> Population:
-    populator = Populator(cloud)
-    try:
-        return populator.populate(names)
-    finally:
-        populator.close()

@@ -4,40 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
-from tests.functional.processes.deployment import until
-from tests.integration.adopt import nova, outside
+from tests.integration.adopt import outside
 from tests.integration.adopt.adopted_cloud import AdoptedCloud, adopted_cloud
+from tests.integration.adopt.answers import pause_and_unpause, shown
 from tests.integration.adopt.nova_cloud import NovaCloud
 from tests.integration.adopt.population import Population
 
 pytestmark = pytest.mark.timeout(1800)
-
-# What an answer has of whose it is: its own URLs, and the state of a compute that reports to one of the two only.
-OWN = {"links", "host_status"}
 
 
 @pytest.fixture(scope="module")
 def adopted(cloud: NovaCloud, population: Population) -> Iterator[AdoptedCloud]:  # noqa: ARG001
     with adopted_cloud(cloud) as adopted:
         yield adopted
-
-
-def shown(connection: Any, uuid: str) -> dict[str, Any]:
-    answer = connection.compute.get(f"/servers/{uuid}", microversion=nova.MICROVERSION)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = without(answer.json()["server"], OWN)
-    return found
-
-
-def without(value: Any, keys: set[str]) -> Any:
-    """The value, without these keys anywhere in it."""
-    if isinstance(value, dict):
-        return {key: without(each, keys) for key, each in value.items() if key not in keys}
-    return [without(each, keys) for each in value] if isinstance(value, list) else value
 
 
 def test_every_server_is_shown_as_nova_shows_it(
@@ -82,22 +64,10 @@ def test_one_host_is_taken_and_released_while_nova_serves_the_others(
     assert "TICK n=" in output
     with closing(cloud.nova.connection()) as theirs:
         pause_and_unpause(theirs, elsewhere)
-    adopted.hand_back(host)
+    adopted.release(host)
     with closing(cloud.nova.connection()) as theirs:
         pause_and_unpause(theirs, uuid)
     outside.check_same_runs(before, outside.guests(cloud))
     for each in (uuid, elsewhere):
         outside.await_tick(cloud, each, outside.ticks(cloud, each)[-1].number)
         outside.check_ticks(cloud, each)
-
-
-def pause_and_unpause(connection: Any, uuid: str) -> None:
-    """Through one of the APIs; its guest stands still between."""
-    compute = connection.compute
-    for act, status in ((compute.pause_server, "PAUSED"), (compute.unpause_server, "ACTIVE")):
-        act(uuid)
-        until(lambda: compute.get_server(uuid), lambda found, status=status: is_settled(found, status), status)  # type: ignore[misc]
-
-
-def is_settled(server: Any, status: str) -> bool:
-    return server.status == status and server.task_state is None
