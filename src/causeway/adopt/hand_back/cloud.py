@@ -12,6 +12,7 @@ from causeway.adopt.hand_back import api_writes, our_servers, server_writes
 from causeway.adopt.hand_back.compared import essence_of
 from causeway.adopt.hand_back.nova_objects import NovaObjects
 from causeway.adopt.hand_back.server_writes import Node
+from causeway.adopt.hand_back.things import hand_back_things
 from causeway.adopt.hand_back.unsettled import Unsettled, unsettled
 from causeway.adopt.importing import server_records
 from causeway.adopt.importing.server_batches import surroundings_of, with_all_rows
@@ -38,10 +39,12 @@ class HandedBack:
     moved: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     unchanged: int = 0
+    # How many of each other kind.
+    things: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_unchanged(self) -> bool:
-        return not (self.made or self.changed or self.moved or self.deleted)
+        return not (self.made or self.changed or self.moved or self.deleted or self.things)
 
     def add(self, more: HandedBack) -> None:
         """Adds what a further run wrote."""
@@ -53,6 +56,9 @@ class HandedBack:
         ):
             before.extend(uuid for uuid in new if uuid not in before)
         self.unchanged = more.unchanged
+        self.things = {
+            kind: self.things.get(kind, 0) + more.things.get(kind, 0) for kind in {**self.things, **more.things}
+        }
 
 
 @dataclass
@@ -94,6 +100,9 @@ class HandBack:
         ``write`` False: only says what would be written.
         """
         done = HandedBack()
+        if self._has_all:
+            # Before servers, which name flavors and groups.
+            done.things = hand_back_things(self._nova, self._api, write=write)
         for uuids in self._batches(self._owned):
             ours, theirs = our_servers.read(self._api, self._cells, uuids), self._theirs(uuids)
             for uuid in uuids:

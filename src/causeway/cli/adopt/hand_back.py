@@ -77,14 +77,16 @@ def _whole(named: Sequence[str], waiting: Sequence[Unsettled], done: HandedBack)
 def _as_text(named: Sequence[str], waiting: Sequence[Unsettled], done: HandedBack, *, dry_run: bool) -> str:
     words = (("made", done.made), ("changed", done.changed), ("moved", done.moved), ("deleted", done.deleted))
     found = ", ".join(f"{len(uuids)} {word}" for word, uuids in words)
+    found += f", {done.unchanged} as they were" + "".join(
+        f"; {number} of kind {kind}" for kind, number in done.things.items()
+    )
     if waiting:
         lines = [f"Nothing was handed back. To be settled first ({len(waiting)}):"]
         return "\n".join([*lines, *(printable(f"  {each.uuid} ({each.name}): {each.why}") for each in waiting)])
     if dry_run:
-        return f"To be written into Nova's databases: servers: {found}, {done.unchanged} as they were."
+        return f"To be written into Nova's databases: servers: {found}."
     return (
-        f"Written into Nova's databases: servers: {found}, {done.unchanged} as they were.\n"
-        f"Nova's again: {', '.join(named)}. Start nova-compute there."
+        f"Written into Nova's databases: servers: {found}.\nNova's again: {', '.join(named)}. Start nova-compute there."
     )
 
 
