@@ -29,7 +29,7 @@ LEFT_OUT = 2
 
 
 class AdoptedCloud(GuestCloud):
-    """All hosts are Nova's at first; `take`, `release` and `hand_back` change that, one by one."""
+    """All hosts are Nova's at first; `take` and `hand_back` change that, one by one."""
 
     def __init__(self, nova_cloud: NovaCloud, directory: Path) -> None:
         """``directory``: short, for sockets, and on the file system of the guests."""
@@ -107,14 +107,8 @@ class AdoptedCloud(GuestCloud):
         said = self._adopt("host", *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
 
-    def release(self, host: str) -> None:
-        """Its compute is Nova's again when this returns. What changed since `take` is not in Nova's records."""
-        said = self._adopt("release", host)
-        assert said.returncode == 0, said.stdout + said.stderr
-        self._nova.start_compute(host)
-
     def hand_back(self, *hosts: str) -> dict[str, Any]:
-        """As `release`, with what changed. What `causeway adopt hand-back` says."""
+        """Their computes are Nova's again when this returns what `causeway adopt hand-back` says."""
         nova = ("--nova-config", str(self._nova.config_of("nova")))
         said = self._adopt("hand-back", "--json", *nova, *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
@@ -160,7 +154,9 @@ def adopted_cloud(nova_cloud: NovaCloud, name: str = "causeway") -> Iterator[Ado
         cloud.start()
         yield cloud
     finally:
-        for host in cloud.hosts:
-            if host in cloud.processes and not nova_cloud.nova.runs_compute(host):
-                cloud.release(host)
-        cloud.kill()
+        taken = [each for each in cloud.hosts if each in cloud.processes and not nova_cloud.nova.runs_compute(each)]
+        try:
+            if taken:
+                cloud.hand_back(*taken)
+        finally:
+            cloud.kill()

@@ -49,7 +49,7 @@ def test_what_nova_has_on_its_hosts_is_what_was_recorded(cloud: NovaCloud, adopt
     outside.check_same_runs(before, outside.guests(cloud))
 
 
-def test_one_host_is_taken_and_released_while_nova_serves_the_others(
+def test_one_host_is_taken_and_novas_again_while_nova_serves_the_others(
     cloud: NovaCloud, population: Population, adopted: AdoptedCloud
 ) -> None:
     uuid, elsewhere = population.servers["active"], population.servers["bootvol"]
@@ -64,7 +64,7 @@ def test_one_host_is_taken_and_released_while_nova_serves_the_others(
     assert "TICK n=" in output
     with closing(cloud.nova.connection()) as theirs:
         pause_and_unpause(theirs, elsewhere)
-    adopted.release(host)
+    adopted.hand_back(host)
     with closing(cloud.nova.connection()) as theirs:
         pause_and_unpause(theirs, uuid)
     outside.check_same_runs(before, outside.guests(cloud))
