@@ -85,7 +85,12 @@ def console(cloud: NovaCloud, uuid: str) -> str:
 
 def ticks(cloud: NovaCloud, uuid: str) -> list[Tick]:
     """All of the guest's; a start of the guest begins a new file."""
-    return [Tick(int(number), int(lines)) for number, lines in _TICK.findall(console(cloud, uuid))]
+    return ticks_in(console(cloud, uuid))
+
+
+def ticks_in(text: str) -> list[Tick]:
+    """All that a console has."""
+    return [Tick(int(number), int(lines)) for number, lines in _TICK.findall(text)]
 
 
 def await_tick(cloud: NovaCloud, uuid: str, after: int = 0) -> Tick:
