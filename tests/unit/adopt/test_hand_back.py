@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
 from causeway.adopt.hand_back import HandBack, HandedBack, server_writes
 from causeway.adopt.importing import import_cloud, server_records
@@ -343,3 +344,10 @@ def test_an_older_release_gets_no_column_that_it_lacks(tmp_path: Path) -> None:
         server_here(ours, "cell1", STOPPED, display_name="renamed")
         assert handed_back(older, ours).changed == [STOPPED]
     assert rows(older, "cell1", tables.INSTANCES, STOPPED, "uuid")[0]["display_name"] == "renamed"
+
+
+def test_rows_that_nova_marks_as_deleted_have_times() -> None:
+    lasting = [each for each in vars(tables).values() if isinstance(each, sa.TableClause) and "deleted" in each.c]
+    assert lasting
+    for table in lasting:
+        assert {"created_at", "updated_at", "deleted_at"} <= set(table.c.keys()), table.name

@@ -17,7 +17,13 @@ _TIMES = frozenset(
 )  # fmt: skip
 
 
+# What every table has whose rows Nova marks as deleted.
+_OF_LASTING_ROWS = ("created_at", "updated_at", "deleted_at")
+
+
 def _table(name: str, *columns: str) -> sa.TableClause:
+    if "deleted" in columns:
+        columns = tuple(dict.fromkeys((*columns, *_OF_LASTING_ROWS)))
     typed: list[sa.ColumnClause[Any]] = [
         sa.column(column, sa.DateTime if column in _TIMES else None) for column in columns
     ]
