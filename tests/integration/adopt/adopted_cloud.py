@@ -160,3 +160,4 @@ def adopted_cloud(nova_cloud: NovaCloud, name: str = "causeway") -> Iterator[Ado
                 cloud.hand_back(*taken)
         finally:
             cloud.kill()
+            nova_cloud.nova.regain_hosts()
