@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from oslo_config import cfg, iniparser
+from oslo_config import cfg
 
-from causeway.adopt import differing
+from causeway.adopt import differing, nova_values
 from causeway.conf import Invalid, names_read, nova_options, of_library, paths, read_unchecked
-from causeway.errors import Misconfigured
 from causeway.scheduler import filters, weighers
 
 
@@ -127,16 +126,7 @@ def _plain(name: str) -> str:
 
 
 def _options_in(path: Path) -> list[tuple[str, str]]:
-    sections: dict[str, dict[str, list[str]]] = {}
-    try:
-        cfg.ConfigParser(str(path), sections).parse()
-    except iniparser.ParseError as failure:
-        # Its text shows the line.
-        raise Misconfigured(f"{path}, line {failure.lineno}: {failure.msg}.") from None
-    except (OSError, UnicodeDecodeError) as failure:
-        reason = failure.strerror if isinstance(failure, OSError) else "it is no text in UTF-8"
-        raise Misconfigured(f"{path}: {reason}.") from None
-    return [(group, name) for group, options in sections.items() for name in options]
+    return [(group, name) for group, options in nova_values.sections(path).items() for name in options]
 
 
 __all__ = ["Judged", "Judgement", "ToAdd", "Verdict", "judge"]

@@ -52,6 +52,7 @@ from causeway.conf.checks import (
     check_values,
     ignored,
     invalid_values,
+    many_valued,
     names_read,
     of_library,
 )
@@ -218,6 +219,7 @@ __all__ = [
     "ignored",
     "list_opts",
     "list_sample_opts",
+    "many_valued",
     "names_read",
     "new_config",
     "of_library",

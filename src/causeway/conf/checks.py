@@ -140,6 +140,14 @@ def of_library(group: str) -> bool:
     return group.startswith(_OF_LIBRARIES)
 
 
+def many_valued(conf: cfg.ConfigOpts) -> set[tuple[str, str]]:
+    """Group and name of the registered options that may be written several times, and then have all these values."""
+    listed = [("DEFAULT", each["opt"]) for each in conf._opts.values()]
+    for name, group in conf._groups.items():
+        listed += [(name, each["opt"]) for each in group._opts.values()]
+    return {(group_name, option.dest) for group_name, option in listed if option.multi}
+
+
 def names_read(conf: cfg.ConfigOpts) -> dict[tuple[str, str], tuple[str, str]]:
     """Group and name of the registered options and of the libraries', under all their names -> those that they have now."""
     listed: list[tuple[str, cfg.Opt]] = [("DEFAULT", each["opt"]) for each in conf._opts.values()]
@@ -164,4 +172,14 @@ def names_read(conf: cfg.ConfigOpts) -> dict[tuple[str, str], tuple[str, str]]:
     return known | {("keystone_authtoken", option.dest): ("keystone_authtoken", option.dest) for option in credentials}
 
 
-__all__ = ["Ignored", "Invalid", "accepted", "check_values", "ignored", "invalid_values", "names_read", "of_library"]
+__all__ = [
+    "Ignored",
+    "Invalid",
+    "accepted",
+    "check_values",
+    "ignored",
+    "invalid_values",
+    "many_valued",
+    "names_read",
+    "of_library",
+]

@@ -5,7 +5,7 @@ Each file has a command. One that needs an extra imports what is in it when it i
 
 from __future__ import annotations
 
-from causeway.cli.adopt import check, finish, freeze, hand_back, host, importing, look, options
+from causeway.cli.adopt import check, finish, freeze, hand_back, host, host_config, importing, look, options
 from causeway.cli.adopt.group import adopt
 
-__all__ = ["adopt", "check", "finish", "freeze", "hand_back", "host", "importing", "look", "options"]
+__all__ = ["adopt", "check", "finish", "freeze", "hand_back", "host", "host_config", "importing", "look", "options"]
