@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from causeway.cli import database_errors, extras
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import nova_config_option
 from causeway.conf import new_config
 from causeway.errors import CausewayError
 
@@ -28,14 +29,7 @@ class NotPossible(click.ClickException):
 
 
 @adopt.command()
-@click.option(
-    "--nova-config",
-    "nova",
-    required=True,
-    multiple=True,
-    type=_FILE,
-    help="A nova.conf of Nova's API; may be given several times, later ones win.",
-)
+@nova_config_option("A nova.conf of Nova's API; may be given several times, later ones win.", name="nova")
 @click.option(
     "--compute-config",
     "computes",

@@ -10,6 +10,7 @@ import click
 
 from causeway.cli import extras, processes
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import OF_THE_API, nova_config_option
 from causeway.cli.adopt.shown import as_json_text, json_option, printable
 
 # Of what remains, so many of each kind are named; --json names all.
@@ -18,13 +19,7 @@ _NAMED = 20
 
 @adopt.command()
 @processes.config_file_option
-@click.option(
-    "--nova-config",
-    "nova_files",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The nova.conf of a role that has Nova's API database; may be given several times, later ones win.",
-)
+@nova_config_option(OF_THE_API, required=False)
 @click.option(
     "--api-url", help="Where Causeway's API is, e.g. https://compute.example.org:8774: the catalog must name it."
 )

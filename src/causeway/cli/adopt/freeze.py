@@ -14,17 +14,11 @@ import yaml
 
 from causeway.cli import extras, processes
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import OF_THE_API, nova_config_option
 
 
 @adopt.command()
-@click.option(
-    "--nova-config",
-    "nova_files",
-    required=True,
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The nova.conf of a role that has Nova's API database; may be given several times, later ones win.",
-)
+@nova_config_option(OF_THE_API)
 @click.option(
     "--policy-file",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -12,6 +12,7 @@ import click
 
 from causeway.cli import processes
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import nova_config_option
 from causeway.cli.adopt.services import adopt_services
 from causeway.cli.adopt.shown import as_json_text, json_option, printable
 
@@ -24,13 +25,8 @@ if TYPE_CHECKING:
 @click.argument("hosts", nargs=-1)
 @click.option("--cell", help="All hosts of a cell that are Causeway's, by the cell's name or uuid.")
 @click.option("--all", "every", is_flag=True, help="All hosts that are Causeway's.")
-@click.option(
-    "--nova-config",
-    "nova_files",
-    required=True,
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The nova.conf of a role that has Nova's API database, with the right to write into Nova's databases.",
+@nova_config_option(
+    "The nova.conf of a role that has Nova's API database, with the right to write into Nova's databases."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be written, and what must be settled first.")
 @json_option

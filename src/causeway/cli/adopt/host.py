@@ -11,20 +11,13 @@ import click
 
 from causeway.cli import processes
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import nova_config_option
 from causeway.cli.adopt.services import adopt_services
 from causeway.cli.adopt.shown import as_json_text, json_option, printable
 from causeway.model.adoption import AdoptedHost, Finding, HostState
 
 if TYPE_CHECKING:
     from causeway.adopt.hosts.status import CellStatus
-
-nova_config_option = click.option(
-    "--nova-config",
-    "nova_files",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A nova.conf of a role that has Nova's databases: it is asked whether its nova-compute is off.",
-)
 
 
 @adopt.command()
@@ -33,7 +26,9 @@ nova_config_option = click.option(
 @click.option("--cell", help="All hosts of a cell, by its name or uuid.")
 @click.option("--at-a-time", default=1, show_default=True, type=click.IntRange(1, 64), help="Hosts at the same time.")
 @click.option("--only-look", is_flag=True, help="Compare, and take nothing: also beside a living Nova.")
-@nova_config_option
+@nova_config_option(
+    "A nova.conf of a role that has Nova's databases: they say whether nova-compute is off.", required=False
+)
 @json_option
 def host(
     config_files: tuple[Path, ...],

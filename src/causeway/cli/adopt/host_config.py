@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import nova_config_option
 from causeway.cli.processes import failures_reported
 from causeway.cli.secret_urls import url_option
 
@@ -50,13 +51,8 @@ class _Done:
 
 
 @adopt.command("host-config")
-@click.option(
-    "--nova-config",
-    "files",
-    required=True,
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The nova.conf of this host's nova-compute; may be given several times, later ones win.",
+@nova_config_option(
+    "The nova.conf of this host's nova-compute; may be given several times, later ones win.", name="files"
 )
 @click.option(
     "--override",

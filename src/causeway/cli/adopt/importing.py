@@ -12,6 +12,7 @@ import click
 
 from causeway.cli import extras, processes
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import OF_THE_API, nova_config_option
 
 if TYPE_CHECKING:
     from causeway.adopt.importing import ImportReport, LeftOut
@@ -21,14 +22,7 @@ _NAMED = 50
 
 
 @adopt.command("import")
-@click.option(
-    "--nova-config",
-    "nova_files",
-    required=True,
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The nova.conf of a role that has Nova's API database; may be given several times, later ones win.",
-)
+@nova_config_option(OF_THE_API)
 @processes.config_file_option
 @click.option(
     "--batch", default=500, show_default=True, type=click.IntRange(1, 5000), help="Servers in one transaction."

@@ -10,6 +10,7 @@ import click
 
 from causeway.adopt import Judgement, Verdict, judge
 from causeway.cli.adopt.group import adopt
+from causeway.cli.adopt.nova_config import nova_config_option
 from causeway.errors import Misconfigured
 
 # In the order of their urgency.
@@ -22,13 +23,8 @@ _TITLES = {
 
 
 @adopt.command()
-@click.option(
-    "--nova-config",
-    "files",
-    required=True,
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A nova.conf; may be given several times, for a role that reads several files: later ones win.",
+@nova_config_option(
+    "A nova.conf; may be given several times, for a role that reads several files: later ones win.", name="files"
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 def options(files: tuple[Path, ...], as_json: bool) -> None:
