@@ -82,7 +82,10 @@ NOVA_FOLDERS: dict[Place, str] = {
 
 @dataclass
 class HostConfig:
-    """``text``: the file. ``folders``: those that must be mounted before the service starts, Causeway's own first."""
+    """``text``: the file. ``folders``: those that must be mounted before the service starts, Causeway's own first.
+
+    ``accounts``: the groups with a password of Nova's.
+    """
 
     host: str
     text: str
@@ -113,6 +116,7 @@ class _Maker:
         everything = [*files, *overrides]
         self._judged = judge(everything).options
         self._given = nova_values.read(everything)
+        self._overridden = {group for group, name in nova_values.read(overrides) if name == "password"}
         self._conf, _invalid = read_unchecked(everything)
         self._known = names_read(self._conf)
         self._many = many_valued(self._conf)
@@ -174,7 +178,7 @@ class _Maker:
             nova_folders,
             has_queue=self._transport_url is not None,
             is_host_given=(_DEFAULT, "host") in self._plain,
-            accounts=sorted({one.group for one in written if one.name in ("password", "username")}),
+            accounts=sorted({one.group for one in written if one.name == "password"} - self._overridden),
             copied=written,
             left_out=sorted(left_out, key=lambda one: (one.group, one.name)),
         )

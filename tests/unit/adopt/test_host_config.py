@@ -174,6 +174,20 @@ def test_values_that_are_refused_are_named_and_nothing_is_written(host: Host, tm
     assert f"nova_config_dirs = {host.etc}\n" in host.text()
 
 
+def test_novas_accounts_are_named_until_the_host_has_its_own(host: Host, tmp_path: Path) -> None:
+    def named(*more: str) -> str:
+        return next((each for each in host.answer(*more)["to_do"] if "Nova's account" in each), "").partition(":")[0]
+
+    assert named() == "[neutron], [placement], [service_user]"
+    override = tmp_path / "override.conf"
+    override.write_text("[service_user]\nusername = nova-compute\npassword = of-hosts\n")
+    assert named(f"--override={override}") == "[neutron], [placement]"
+    assert "password = of-hosts" in host.text()
+    own = "[neutron]\npassword = of-hosts\n[placement]\npassword = of-hosts\n"
+    (host.output / FILES[1]).write_text(own)
+    assert named(f"--override={override}") == ""
+
+
 def test_what_only_other_roles_read_blocks_no_compute(host: Host) -> None:
     host.nova_conf.write_text(
         nova_confs.COMPUTE + "[filter_scheduler]\nenabled_filters = OfOurOwn\n[upgrade_levels]\ncompute = 27.0\n"
