@@ -39,7 +39,7 @@ HOSTS = frozenset({"cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2"})
 def nova(tmp_path: Path) -> NovaOnDisk:
     """Without servers that wait for something."""
     made = NovaOnDisk(tmp_path)
-    made.execute("cell1", "DELETE FROM instances WHERE vm_state = 'resized' OR task_state IS NOT NULL")
+    made.execute("cell1", "UPDATE instances SET deleted = id WHERE vm_state = 'resized' OR task_state IS NOT NULL")
     return made
 
 
@@ -177,16 +177,27 @@ def _larger(flavor: Flavor) -> Flavor:
 
 
 def move_to_cell2(ours: OurDatabases, uuid: str) -> None:
-    source, target = ours.of_cell("cell1"), ours.of_cell("cell2")
+    _move(ours, uuid, "cell1", "cell2", "cell2-host1")
+
+
+def move_to_cell1(ours: OurDatabases, uuid: str) -> None:
+    _move(ours, uuid, "cell2", "cell1", "cell1-host2")
+
+
+def _move(ours: OurDatabases, uuid: str, from_cell: str, to_cell: str, host: str) -> None:
+    source, target = ours.of_cell(from_cell), ours.of_cell(to_cell)
     server = instances.get(source, uuid)
-    server.host, server.node = "cell2-host1", "cell2-host1"
+    server.host = server.node = host
     devices = block_devices.of_instance(source, uuid)
+    with source.read() as connection:
+        history = actions.history(connection, uuid)
     server_records.delete_from_cell(source, [uuid])
     with target.write() as connection:
         instances.insert(connection, server)
         block_devices.insert(connection, devices)
+        actions.insert_history(connection, history)
     with ours.api.write() as connection:
-        mappings.set_cell_in(connection, uuid, UUIDS["cell2"], expected=UUIDS["cell1"])
+        mappings.set_cell_in(connection, uuid, UUIDS[to_cell], expected=UUIDS[from_cell])
 
 
 def test_a_server_that_moved_to_another_cell_lives_there_for_nova_too(nova: NovaOnDisk, ours: OurDatabases) -> None:
@@ -209,15 +220,7 @@ def test_a_server_that_moved_to_another_cell_lives_there_for_nova_too(nova: Nova
 def test_a_server_that_moved_back_again_lives_in_its_first_cell(nova: NovaOnDisk, ours: OurDatabases) -> None:
     move_to_cell2(ours, OTHER)
     handed_back(nova, ours)
-    server = instances.get(ours.of_cell("cell2"), OTHER)
-    server.host = server.node = "cell1-host2"
-    devices = block_devices.of_instance(ours.of_cell("cell2"), OTHER)
-    server_records.delete_from_cell(ours.of_cell("cell2"), [OTHER])
-    with ours.of_cell("cell1").write() as connection:
-        instances.insert(connection, server)
-        block_devices.insert(connection, devices)
-    with ours.api.write() as connection:
-        mappings.set_cell_in(connection, OTHER, UUIDS["cell1"], expected=UUIDS["cell2"])
+    move_to_cell1(ours, OTHER)
     assert handed_back(nova, ours).moved == [OTHER]
     (row,) = rows(nova, "cell1", tables.INSTANCES, OTHER, "uuid")
     assert (row["id"], row["host"]) == (2, "cell1-host2")
@@ -267,6 +270,7 @@ def test_a_server_that_was_made_here_is_made_in_nova(nova: NovaOnDisk, ours: Our
     cell = ours.of_cell("cell1")
     server = instances.get(cell, ACTIVE)
     server.uuid, server.display_name, server.guest_name, server.tags = NEW, "made here", None, ["here"]
+    server.network_info = []
     server.created_at = utcnow() - timedelta(hours=1)
     with cell.write() as connection:
         instances.insert(connection, server)
@@ -292,6 +296,29 @@ def test_a_server_that_was_made_here_is_made_in_nova(nova: NovaOnDisk, ours: Our
     assert request["nova_object.data"]["image"]["nova_object.data"]["id"] == server.image_ref
     # Later imports know it.
     import_from(nova, ours)
+    assert handed_back(nova, ours).is_unchanged
+
+
+def test_a_port_of_another_server_is_the_new_ones_in_nova_whichever_is_written_first(
+    nova: NovaOnDisk, ours: OurDatabases
+) -> None:
+    vif, *others = instances.get(ours.of_cell("cell1"), OTHER).network_info
+    server_here(ours, "cell1", OTHER, network_info=others)
+    server_here(ours, "cell1", ACTIVE, network_info=[vif])
+    assert sorted(handed_back(nova, ours).changed) == [ACTIVE, OTHER]
+    assert [row["uuid"] for row in rows(nova, "cell1", tables.VIRTUAL_INTERFACES, ACTIVE)] == [vif.id]
+    assert vif.id not in [row["uuid"] for row in rows(nova, "cell1", tables.VIRTUAL_INTERFACES, OTHER)]
+    assert handed_back(nova, ours).is_unchanged
+
+
+def test_properties_of_images_that_are_too_long_are_cut_as_nova_cuts_them(nova: NovaOnDisk, ours: OurDatabases) -> None:
+    server = instances.get(ours.of_cell("cell1"), ACTIVE)
+    changed = {**server.system_metadata, "image_long": "x" * 999, "image_" + "y" * 255: "1"}
+    server_here(ours, "cell1", ACTIVE, system_metadata=changed)
+    handed_back(nova, ours)
+    found = {row["key"]: row["value"] for row in rows(nova, "cell1", tables.INSTANCE_SYSTEM_METADATA, ACTIVE)}
+    assert found["image_long"] == "x" * 255
+    assert max(map(len, found)) <= 255
     assert handed_back(nova, ours).is_unchanged
 
 
@@ -338,7 +365,7 @@ def test_what_nova_could_not_continue_with_is_named(
 
 
 def test_an_older_release_gets_no_column_that_it_lacks(tmp_path: Path) -> None:
-    older = NovaOnDisk(tmp_path, without={"instances.compute_id", "block_device_mapping.encrypted", "share_mapping"})
+    older = NovaOnDisk(tmp_path, release=24)
     with our_databases(tmp_path) as ours:
         import_from(older, ours)
         server_here(ours, "cell1", STOPPED, display_name="renamed")

@@ -68,7 +68,7 @@ class Cloud:
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Cloud]:
     nova = NovaOnDisk(tmp_path)
-    nova.execute("cell1", "DELETE FROM instances WHERE vm_state = 'resized' OR task_state IS NOT NULL")
+    nova.execute("cell1", "UPDATE instances SET deleted = id WHERE vm_state = 'resized' OR task_state IS NOT NULL")
     with our_databases(tmp_path) as ours:
         import_from(nova, ours)
         adopted_hosts.save(ours.api, AdoptedHost(HOST, UUIDS["cell1"], HostState.TAKEN))

@@ -263,6 +263,15 @@ def test_a_record_of_an_unknown_form_leaves_out_its_server_only(nova: NovaOnDisk
     assert instances.find(ours.of_cell("cell1"), DATAVOL) is not None
 
 
+def test_a_text_that_is_too_long_here_leaves_out_its_server_only(nova: NovaOnDisk, ours: OurDatabases) -> None:
+    """Users of Nova's API may write it."""
+    nova.execute("cell1", f"UPDATE block_device_mapping SET disk_bus = '{'x' * 17}' WHERE instance_uuid = '{ACTIVE}'")
+    report = imported(nova, ours)
+    (why,) = [each.why for each in report.left_out if each.key == ACTIVE]
+    assert "its disk_bus has 17 characters; 16 are possible here" in why
+    assert instances.find(ours.of_cell("cell1"), DATAVOL) is not None
+
+
 def test_a_cell_without_a_counterpart_is_named_with_the_command_that_makes_it(nova: NovaOnDisk, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with (

@@ -32,7 +32,7 @@ def test_batches_have_every_row_once_in_order(tmp_path: Path) -> None:
 
 
 def test_what_an_older_release_lacks_is_none(tmp_path: Path) -> None:
-    older = NovaOnDisk(tmp_path, without={"instances.compute_id", "share_mapping"})
+    older = NovaOnDisk(tmp_path, release=24)
     with NovaCloud([older.conf]) as nova:
         database = nova.cells[1].database
         assert {row["compute_id"] for row in database.rows(tables.INSTANCES)} == {None}

@@ -119,7 +119,7 @@ class HandBack:
     ) -> None:
         uuid, home = server.instance.uuid, self._by_uuid[cell_uuid]
         is_same_cell = before.cell is not None and before.cell.uuid == cell_uuid
-        if is_same_cell and before.server is not None and essence_of(before.server) == essence_of(server):
+        if is_same_cell and before.server is not None and _is_same(home, before.server, server):
             done.unchanged += 1
         else:
             where = done.made if before.server is None else done.changed if is_same_cell else done.moved
@@ -221,6 +221,11 @@ class HandBack:
             for row in cell.database.newest(tables.INSTANCE_EXTRA):
                 texts += [row["flavor"], row["keypairs"], row["numa_topology"], row["trusted_certs"]]
         return NovaObjects(texts)
+
+
+def _is_same(home: NovaCell, theirs: ImportedServer, ours: ImportedServer) -> bool:
+    kept = home.database.kept
+    return bool(essence_of(theirs, kept) == essence_of(ours, kept))
 
 
 __all__ = ["HandBack", "HandedBack"]

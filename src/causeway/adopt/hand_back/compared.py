@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from causeway.adopt.hand_back import rows
+from causeway.adopt.hand_back.nova_objects import pci_requests
 from causeway.adopt.records import ImportedServer
 
 # Nova has no place for these, or reads them anew, or they are compared below.
@@ -15,13 +17,28 @@ _NOT_COMPARED = frozenset(
     {
         "guest_name", "network_info", "security_groups", "injected_files", "admin_password", "image_meta", "system_metadata",
         "pinned_availability_zone", "locked_reason", "old_vm_state", "old_flavor", "new_flavor", "migration_context", "deleted",
-        "deleted_at", "numa_topology", "pci_devices",
+        "deleted_at", "numa_topology", "pci_devices", "pci_requests",
     }
 )  # fmt: skip
 
 
-def essence_of(server: ImportedServer) -> dict[str, Any]:
-    """What counts: two records with the same say the same of a server. Times have whole seconds."""
+def essence_of(server: ImportedServer, kept: Callable[[Any], Any]) -> Any:
+    """What counts: two records with the same say the same of a server. Times have whole seconds.
+
+    ``kept``: a text as Nova's database keeps it.
+    """
+    return _each_text(_whole(server), kept)
+
+
+def _each_text(value: Any, kept: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {_each_text(name, kept): _each_text(each, kept) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_each_text(each, kept) for each in value]
+    return kept(value)
+
+
+def _whole(server: ImportedServer) -> dict[str, Any]:
     instance = server.instance
     whole: dict[str, Any] = {
         name: _plain(getattr(instance, name)) for name in instance.__dataclass_fields__ if name not in _NOT_COMPARED
@@ -38,6 +55,7 @@ def essence_of(server: ImportedServer) -> dict[str, Any]:
             (cell.id, cell.cpuset, cell.pcpuset, cell.memory, cell.pagesize, cell.cpu_pinning_raw, cell.cpuset_reserved)
             for cell in (instance.numa_topology.cells if instance.numa_topology is not None else [])
         ],
+        "pci_requests": pci_requests(instance.pci_requests),
         "pci": sorted((each.address, each.request_id or "") for each in instance.pci_devices),
         "devices": {device.uuid: _plain(rows.device_row(device)) for device in server.block_devices},
         "zone": server.spec.availability_zone,

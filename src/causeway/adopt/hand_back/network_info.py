@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from causeway.adopt.hand_back.json_text import json_text
 from causeway.model.network import FixedIp, Vif
 
 # Names of a device are what the kernel allows.
@@ -15,7 +16,7 @@ _DEVICE = 14
 def network_info(before: str | None, vifs: list[Vif]) -> str:
     """The column. ``before``: as it is; what it has of a port whose addresses are the same stays."""
     known = {each["id"]: each for each in (msgspec.json.decode(before) if before else None) or []}
-    return msgspec.json.encode([_entry(known.get(vif.id), vif) for vif in vifs]).decode()
+    return json_text([_entry(known.get(vif.id), vif) for vif in vifs])
 
 
 def _entry(known: dict[str, Any] | None, vif: Vif) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from causeway.adopt.hand_back.json_text import json_text
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import KeyPair
@@ -21,10 +22,11 @@ _NAME, _NAMESPACE, _VERSION, _DATA = (
     "nova_object.version",
     "nova_object.data",
 )
-# Of Wallaby: every release since reads these. A deployment's own are taken where it has some.
-_OLDEST = {
-    "Flavor": "1.2", "KeyPair": "1.4", "KeyPairList": "1.3", "InstanceNUMATopology": "1.3", "InstanceNUMACell": "1.4",
-    "TrustedCerts": "1.0", "RequestSpec": "1.13", "ImageMeta": "1.8", "ImageMetaProps": "1.28",
+# Of Xena (24): every release since reads these. A deployment's own are taken where it has written later ones. With an earlier
+# one Nova would convert what has the present form: the pinned CPUs of an InstanceNUMACell before 1.5 were among all CPUs.
+OLDEST = {
+    "Flavor": "1.2", "KeyPair": "1.4", "KeyPairList": "1.3", "InstanceNUMATopology": "1.3", "InstanceNUMACell": "1.6",
+    "TrustedCerts": "1.0", "RequestSpec": "1.14", "ImageMeta": "1.8", "ImageMetaProps": "1.30",
 }  # fmt: skip
 # Lists, and what no filter asks for.
 _NO_TEXTS = ("hw_numa_cpus", "hw_numa_mem", "img_block_device_mapping", "img_mappings", "traits_required")
@@ -34,7 +36,7 @@ class NovaObjects:
     """Makes them with the versions that this deployment writes. ``texts``: values of such columns that it has written."""
 
     def __init__(self, texts: Iterable[str | None]) -> None:
-        self._versions = dict(_OLDEST)
+        self._versions = dict(OLDEST)
         for text in texts:
             if text:
                 self._learn(msgspec.json.decode(text))
@@ -42,7 +44,9 @@ class NovaObjects:
     def _learn(self, value: Any) -> None:
         if isinstance(value, dict):
             if _NAME in value:
-                self._versions[value[_NAME]] = value[_VERSION]
+                name, version = value[_NAME], value[_VERSION]
+                # Rows of earlier releases are still there.
+                self._versions[name] = max(self._versions.get(name, version), version, key=_numbers)
             for each in value.values():
                 self._learn(each)
         elif isinstance(value, list):
@@ -79,7 +83,7 @@ class NovaObjects:
 
     def flavors(self, current: Flavor) -> str:
         """The column of a server's flavors. It waits for no confirm, so it has no others."""
-        return _text({"cur": self.flavor(current), "old": None, "new": None})
+        return json_text({"cur": self.flavor(current), "old": None, "new": None})
 
     def key_pairs(self, pairs: Iterable[KeyPair]) -> str:
         objects = [
@@ -100,7 +104,7 @@ class NovaObjects:
             )
             for each in pairs
         ]
-        return _text(self.made("KeyPairList", {"objects": objects}))
+        return json_text(self.made("KeyPairList", {"objects": objects}))
 
     def numa_topology(self, topology: InstanceNUMATopology | None, uuid: str) -> str | None:
         if topology is None:
@@ -123,10 +127,10 @@ class NovaObjects:
             for cell in topology.cells
         ]
         data = {"cells": cells, "instance_uuid": uuid, "emulator_threads_policy": None}
-        return _text(self.made("InstanceNUMATopology", data))
+        return json_text(self.made("InstanceNUMATopology", data))
 
     def trusted_certificates(self, ids: list[str] | None) -> str | None:
-        return None if not ids else _text(self.made("TrustedCerts", {"ids": ids}))
+        return None if not ids else json_text(self.made("TrustedCerts", {"ids": ids}))
 
     def request_spec(self, before: str | None, spec: RequestSpec, image: ImageMeta | None) -> str:
         """``before``: the column as it is, whose other fields stay."""
@@ -137,7 +141,7 @@ class NovaObjects:
         data["is_bfv"] = spec.is_volume_backed
         if image is not None and ((data.get("image") or {}).get(_DATA) or {}).get("id") != (image.id or None):
             data["image"] = self._image(image)
-        return _text(whole)
+        return json_text(whole)
 
     def _image(self, image: ImageMeta) -> dict[str, Any] | None:
         data: dict[str, Any] = {
@@ -159,7 +163,7 @@ class NovaObjects:
 
 def pci_requests(requests: Iterable[InstancePCIRequest]) -> str:
     """A list that is no object."""
-    return _text(
+    return json_text(
         [
             {
                 "request_id": each.request_id,
@@ -194,12 +198,12 @@ def _bare_request(spec: RequestSpec) -> dict[str, Any]:
     }
 
 
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
 def _moment(time: datetime | None) -> str | None:
     return None if time is None else time.replace(microsecond=0).isoformat() + "Z"
 
 
-def _text(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-__all__ = ["NovaObjects", "pci_requests"]
+__all__ = ["OLDEST", "NovaObjects", "pci_requests"]

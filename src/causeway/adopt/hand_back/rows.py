@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
+from causeway.adopt.hand_back.json_text import json_text
 from causeway.adopt.records import images
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
@@ -31,6 +30,8 @@ _SAME_OF_MIGRATION = (
     "cross_cell_move", "hidden", "user_id", "project_id",
 )  # fmt: skip
 _BYTES = ("memory_total", "memory_processed", "memory_remaining", "disk_total", "disk_processed", "disk_remaining")
+# What the columns of texts take.
+_MOST_CHARACTERS = 255
 # Of a row that is in use, whether it was deleted before or not.
 LIVING: Row = {"deleted": 0, "deleted_at": None}
 
@@ -71,7 +72,7 @@ def instance_row(instance: Instance, compute_id: int | None) -> Row:
 
 
 def system_metadata(instance: Instance) -> dict[str, str]:
-    """With what Nova keeps there of the image, which a rebuild may have changed."""
+    """With what Nova keeps there of the image, which a rebuild may have changed. Nova cuts values, too."""
     image = instance.image_meta
     found = dict(instance.system_metadata)
     if image is not None:
@@ -88,14 +89,14 @@ def system_metadata(instance: Instance) -> dict[str, str]:
         found["locked_reason"] = instance.locked_reason
     if instance.old_vm_state is not None:
         found["old_vm_state"] = instance.old_vm_state.value
-    return found
+    return {name: value[:_MOST_CHARACTERS] for name, value in found.items() if len(name) <= _MOST_CHARACTERS}
 
 
 def device_row(device: BlockDevice) -> Row:
     info = device.connection_info
     return {name: getattr(device, name) for name in _SAME_OF_DEVICE} | {
         "delete_on_termination": device.delete_on_termination,
-        "connection_info": None if info is None else msgspec.json.encode(info).decode(),
+        "connection_info": None if info is None else json_text(info),
         "no_device": False,
         "encrypted": False,
         "created_at": seconds(device.created_at),
@@ -150,8 +151,7 @@ def fault_row(fault: InstanceFault, uuid: str) -> Row:
     return {
         "instance_uuid": uuid,
         "code": fault.code,
-        # The column takes 255 characters.
-        "message": fault.message[:255],
+        "message": fault.message[:_MOST_CHARACTERS],
         "details": fault.details,
         "host": fault.host,
         "created_at": seconds(fault.created_at),

@@ -65,6 +65,7 @@ def write(of: NovaDatabase, server: ImportedServer, node: Node | None, objects: 
         at.mark_others(tables.BLOCK_DEVICE_MAPPING, uuid, [device.uuid for device in server.block_devices])
         for vif in instance.network_info:
             found = {"address": f"{vif.address}/{vif.id}", "tag": vif.tag, **rows.LIVING}
+            at.release_port(found["address"], uuid)
             at.save(tables.VIRTUAL_INTERFACES, {"uuid": vif.id, "instance_uuid": uuid}, found)
         at.mark_others(tables.VIRTUAL_INTERFACES, uuid, [vif.id for vif in instance.network_info])
         at.hold_devices(uuid, node, instance.pci_devices)
@@ -143,8 +144,10 @@ class _Rows:
     def replace_tags(self, uuid: str, tags: Collection[str]) -> None:
         table = tables.TAGS
         self._connection.execute(sa.delete(table).where(table.c.resource_id == uuid))
-        for tag in tags:
-            self._connection.execute(sa.insert(table).values(resource_id=uuid, tag=tag))
+        # To MySQL and MariaDB tags are the same that differ in case only: Nova has one of them.
+        insert = sa.insert(table).prefix_with("IGNORE", dialect="mysql").prefix_with("IGNORE", dialect="mariadb")
+        for tag in dict.fromkeys(self._of.kept(each) for each in tags):
+            self._connection.execute(insert.values(resource_id=uuid, tag=tag))
 
     def mark_others(
         self, table: sa.TableClause, uuid: str, kept: Collection[str], *, key: str = "instance_uuid"
@@ -157,6 +160,13 @@ class _Rows:
             where.append(table.c.uuid.not_in(list(kept)))
         values = self._of.known(table, {"deleted": table.c.id, "deleted_at": utcnow().replace(microsecond=0)})
         self._connection.execute(sa.update(table).where(*where).values(values))
+
+    def release_port(self, address: str, uuid: str) -> None:
+        """Marks other servers' rows of a port as deleted: no two may have it, and they may be written later than this one."""
+        table = tables.VIRTUAL_INTERFACES
+        others = (table.c.address == address, table.c.deleted == 0, table.c.instance_uuid != uuid)
+        gone = {"deleted": table.c.id, "deleted_at": utcnow().replace(microsecond=0)}
+        self._connection.execute(sa.update(table).where(*others).values(gone))
 
     def hold_devices(self, uuid: str, node: Node | None, devices: Collection[PciDevice]) -> None:
         """Notes which devices of its node the server has; others that it had are free."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +18,8 @@ from causeway.store.foreign_schema import NOVA_API_REVISIONS, NOVA_CELL_REVISION
 from causeway.store.schema import Kind
 
 Row = Mapping[str, Any]
+# The last character of three bytes, and what stands for one that can't be kept.
+_WIDEST, _INSTEAD = "\uffff", "\ufffd"
 _READ_ONLY = {
     "mysql": "SET SESSION TRANSACTION READ ONLY",
     "mariadb": "SET SESSION TRANSACTION READ ONLY",
@@ -49,6 +52,8 @@ class NovaDatabase:
         cursor = connection.cursor()
         cursor.execute(_READ_ONLY[self._database.url.get_backend_name()])
         cursor.close()
+        # PostgreSQL's driver has begun a transaction.
+        connection.commit()
 
     def has(self, table: sa.TableClause, column: str | None = None) -> bool:
         """Whether its release has the table, or the column."""
@@ -98,8 +103,25 @@ class NovaDatabase:
             last = found[-1]["id"]
 
     def known(self, table: sa.TableClause, values: Row) -> dict[str, Any]:
-        """Those of the values whose columns its release has."""
-        return {name: value for name, value in values.items() if self.has(table, name)}
+        """Those of the values whose columns its release has, as they can be kept there."""
+        return {name: self.kept(value) for name, value in values.items() if self.has(table, name)}
+
+    def kept(self, value: Any) -> Any:
+        """A value, or a text as its tables keep it: Nova's own in MySQL and MariaDB have no characters of four bytes."""
+        if isinstance(value, str) and self._is_narrow:
+            return "".join(each if each <= _WIDEST else _INSTEAD for each in value)
+        return value
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        if self._database.url.get_backend_name() not in ("mysql", "mariadb"):
+            return False
+        found = sa.text(
+            "SELECT character_set_name FROM information_schema.columns WHERE table_schema = DATABASE()"
+            " AND table_name IN ('instances', 'request_specs') AND column_name IN ('display_name', 'spec')"
+        )
+        with self._database.read() as connection:
+            return connection.scalar(found) in ("utf8", "utf8mb3")
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:

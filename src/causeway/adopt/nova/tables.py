@@ -35,9 +35,9 @@ def _table(name: str, *columns: str) -> sa.TableClause:
 CELL_MAPPINGS = _table("cell_mappings", "id", "uuid", "name", "database_connection", "disabled")
 HOST_MAPPINGS = _table("host_mappings", "id", "cell_id", "host")
 INSTANCE_MAPPINGS = _table(
-    "instance_mappings", "id", "instance_uuid", "cell_id", "project_id", "user_id", "queued_for_delete",
+    "instance_mappings", "id", "instance_uuid", "cell_id", "project_id", "user_id", "queued_for_delete", "created_at",
 )  # fmt: skip
-REQUEST_SPECS = _table("request_specs", "id", "instance_uuid", "spec")
+REQUEST_SPECS = _table("request_specs", "id", "instance_uuid", "spec", "created_at")
 BUILD_REQUESTS = _table("build_requests", "id", "instance_uuid", "project_id", "created_at")
 FLAVORS = _table(
     "flavors", "id", "flavorid", "name", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap", "rxtx_factor",
@@ -68,35 +68,43 @@ INSTANCES = _table(
 )  # fmt: skip
 INSTANCE_EXTRA = _table(
     "instance_extra", "id", "instance_uuid", "flavor", "numa_topology", "pci_requests", "keypairs",
-    "migration_context", "trusted_certs", "vpmems", "resources", "deleted",
+    "migration_context", "trusted_certs", "vpmems", "resources", "created_at", "deleted", "deleted_at",
 )  # fmt: skip
-INSTANCE_SYSTEM_METADATA = _table("instance_system_metadata", "id", "instance_uuid", "key", "value", "deleted")
-INSTANCE_METADATA = _table("instance_metadata", "id", "instance_uuid", "key", "value", "deleted")
-INSTANCE_INFO_CACHES = _table("instance_info_caches", "id", "instance_uuid", "network_info", "deleted")
-VIRTUAL_INTERFACES = _table("virtual_interfaces", "id", "instance_uuid", "uuid", "address", "tag", "deleted")
+INSTANCE_SYSTEM_METADATA = _table(
+    "instance_system_metadata", "id", "instance_uuid", "key", "value", "created_at", "deleted",
+)  # fmt: skip
+INSTANCE_METADATA = _table(
+    "instance_metadata", "id", "instance_uuid", "key", "value", "created_at", "deleted", "deleted_at",
+)  # fmt: skip
+INSTANCE_INFO_CACHES = _table(
+    "instance_info_caches", "id", "instance_uuid", "network_info", "created_at", "updated_at", "deleted", "deleted_at",
+)  # fmt: skip
+VIRTUAL_INTERFACES = _table(
+    "virtual_interfaces", "id", "instance_uuid", "uuid", "address", "tag", "created_at", "deleted", "deleted_at",
+)  # fmt: skip
 TAGS = _table("tags", "resource_id", "tag")
 BLOCK_DEVICE_MAPPING = _table(
     "block_device_mapping", "id", "uuid", "instance_uuid", "source_type", "destination_type", "boot_index",
     "device_name", "volume_id", "volume_size", "volume_type", "snapshot_id", "image_id", "connection_info",
     "attachment_id", "delete_on_termination", "tag", "disk_bus", "device_type", "guest_format", "no_device",
-    "encrypted", "created_at", "deleted",
+    "encrypted", "created_at", "deleted", "deleted_at",
 )  # fmt: skip
 INSTANCE_ACTIONS = _table(
     "instance_actions", "id", "action", "instance_uuid", "request_id", "user_id", "project_id", "start_time",
-    "updated_at", "finish_time", "message", "deleted",
+    "created_at", "updated_at", "finish_time", "message", "deleted",
 )  # fmt: skip
 INSTANCE_ACTIONS_EVENTS = _table(
     "instance_actions_events", "id", "action_id", "event", "start_time", "finish_time", "result", "traceback", "host",
     "details", "created_at", "deleted",
 )  # fmt: skip
 INSTANCE_FAULTS = _table(
-    "instance_faults", "id", "instance_uuid", "code", "message", "details", "host", "created_at", "deleted",
+    "instance_faults", "id", "instance_uuid", "code", "message", "details", "host", "created_at", "deleted", "deleted_at",
 )  # fmt: skip
 MIGRATIONS = _table(
     "migrations", "id", "uuid", "instance_uuid", "migration_type", "status", "source_compute", "source_node",
     "dest_compute", "dest_node", "dest_host", "old_instance_type_id", "new_instance_type_id", "cross_cell_move",
     "hidden", "user_id", "project_id", "memory_total", "memory_processed", "memory_remaining", "disk_total",
-    "disk_processed", "disk_remaining", "created_at", "updated_at", "deleted",
+    "disk_processed", "disk_remaining", "created_at", "updated_at", "deleted", "deleted_at",
 )  # fmt: skip
 SERVICES = _table(
     "services", "id", "uuid", "host", "binary", "topic", "version", "disabled", "disabled_reason", "forced_down",

@@ -9,6 +9,7 @@ from causeway.adopt.nova.objects import UnknownRecord, load
 from causeway.adopt.records import block_devices, devices, history, images
 from causeway.adopt.records.flavors import flavor_of, optional_flavor
 from causeway.adopt.records.guest_name import guest_name_of
+from causeway.adopt.records.lengths import require_fitting
 from causeway.adopt.records.network import vifs_of
 from causeway.adopt.records.server_rows import Row, ServerRows, Surroundings
 from causeway.model import rescue
@@ -45,6 +46,7 @@ def server_of(rows: ServerRows, around: Surroundings) -> ImportedServer:
     spec = load(rows.request_spec, f"The request of server {row['uuid']}") or {}
     found = block_devices.block_devices_of(rows.block_devices, what)
     instance = _instance(rows, around, spec, what)
+    require_fitting(instance, found, what)
     server = ImportedServer(
         instance,
         _request(instance, spec, found),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from causeway.adopt.check import Asked, ComputeFiles, Report, check
 from tests.unit.adopt.nova_cloud import ROWS, NovaOnDisk, Row
+from tests.unit.adopt.nova_schemas import NEWEST
 
 # Shortly after the services of the sample have reported.
 NOW = datetime(2026, 11, 28, 3, 46, tzinfo=UTC)
@@ -85,14 +86,14 @@ def _map(made: Rows) -> None:
 
 
 class CleanCloud:
-    """Its databases, and a check of them. ``without``: as of `NovaOnDisk`."""
+    """Its databases, and a check of them. ``release``: of Nova."""
 
-    def __init__(self, folder: Path, *changes: Change, without: Iterable[str] = ()) -> None:
+    def __init__(self, folder: Path, *changes: Change, release: int = NEWEST) -> None:
         self.folder = folder
         content = rows()
         for change in changes:
             change(content)
-        self.nova = NovaOnDisk(folder, content, without=without)
+        self.nova = NovaOnDisk(folder, content, release=release)
         self.compute_conf = folder / "compute.conf"
         self.compute_conf.write_text(COMPUTE_CONF)
 
