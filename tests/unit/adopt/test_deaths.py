@@ -73,7 +73,7 @@ def all_of(ours: OurDatabases) -> dict[str, Any]:
     ]
     assert len(uuids) == len(set(uuids)), "a server is in two cells"
     return {
-        uuid: (cell, essence_of(server))
+        uuid: (cell, essence_of(server, lambda text: text))
         for uuid, (cell, server) in our_servers.read(ours.api, ours.cells, uuids).items()
     }
 
