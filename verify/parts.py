@@ -21,7 +21,7 @@ _CLIENTS = (PYTHON, "-W", "ignore", "-m", "tests.integration.clients")
 _STORM = (PYTHON, "-W", "ignore", "-m", "tests.faults.storm")
 _OS = "tests/integration/operating_system"
 _ADOPT = "tests/integration/adopt"
-_ADOPT_FILES = ("reading_nova", "taking_over", "adopted_servers", "fence_of_hosts")
+_ADOPT_FILES = ("reading_nova", "taking_over", "adopted_servers", "fence_of_hosts", "hand_back")
 # The longest first: files are handed out in this order.
 _OS_FILES = ("resizes_across_cells", "daily_life", "resizes_in_a_cell", "evacuation", "first_boot", "live_ways")
 
@@ -253,7 +253,7 @@ PARTS: tuple[Part, ...] = (
         "adopt",
         "a cloud that runs the real Nova, with real guests, is taken over",
         (*_PYTEST, *(f"{_ADOPT}/test_{name}.py" for name in _ADOPT_FILES)),
-        minutes=15,
+        minutes=18,
         reader=reading.junit,
         needs=("servers", "services", "nova"),
         lane="a",
