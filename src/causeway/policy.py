@@ -277,6 +277,7 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("causeway:cells:index", ADMIN, "List cells with the numbers of their hosts and servers", "GET /os-causeway/cells"),
     ("causeway:cells:show", ADMIN, "Show a cell and its hosts",
      "GET /os-causeway/cells/{cell}, GET /os-causeway/cells/{cell}/hosts"),
+    ("causeway:adoption", ADMIN, "Show how far the cloud is taken over from Nova", "GET /os-causeway/adoption"),
     ("causeway:servers:guest_trim", MEMBER, "Have a guest's agent return unused blocks of its file systems to the disks",
      "POST /servers/{server_id}/action (os-guestTrim)"),
     ("causeway:servers:hold", MEMBER,

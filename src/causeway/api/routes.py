@@ -13,6 +13,7 @@ from causeway.api.dispatch import Route
 from causeway.api.proxies.routes import ROUTES as PROXIES
 from causeway.api.request import Handler
 from causeway.api.resources import (
+    adoption,
     aggregates,
     assisted_snapshots,
     audit,
@@ -162,6 +163,7 @@ ROUTES: list[Route] = [
     _get("/os-causeway/cells", cells.index),
     _get("/os-causeway/cells/{cell}", cells.show),
     _get("/os-causeway/cells/{cell}/hosts", cells.index_of_hosts),
+    _get("/os-causeway/adoption", adoption.show),
     _get("/os-causeway/drains", drains.index),
     _post("/os-causeway/drains", drains.create),
     _post("/os-causeway/drains/plan", drains.plan),

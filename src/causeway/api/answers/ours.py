@@ -1,4 +1,4 @@
-"""What the Compute API does not have: cells, operations, drains, audits, cleanups, candidates of moves."""
+"""What the Compute API does not have: cells, operations, drains, audits, cleanups, candidates of moves, hosts of Nova."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from causeway.api.answers.parts import (
     TIME,
     UUID,
     many,
+    mapping,
     null,
     of_type,
     record,
@@ -17,6 +18,7 @@ from causeway.api.answers.parts import (
     versions,
 )
 from causeway.api.request import JsonSchema
+from causeway.hosts.adoption import CellStatus
 from causeway.model.audit import Report
 from causeway.model.candidates import MoveCandidates
 from causeway.model.drains import Drain, DrainProgress, DrainServer, Pacing, Plan
@@ -79,3 +81,7 @@ SERVERS_OF_DRAIN = shown_as("servers", many(of_type(DrainServer)), {"servers_lin
 AUDIT = shown_as("audit", _with(of_type(Report), is_clean=BOOLEAN))
 CLEANUPS = shown_as("cleanups", many(record({"id": TEXT, "host": TEXT, "server": UUID, "missed": TEXT, "since": TIME})))
 CANDIDATES = shown_as("move_candidates", of_type(MoveCandidates))
+ADOPTION = shown_as(
+    "adoption",
+    record({"is_finished": BOOLEAN, "imported": mapping(COUNT)}, maybe={"cells": many(of_type(CellStatus))}),
+)

@@ -17,7 +17,7 @@ from causeway.cli.adopt.shown import as_json_text, json_option, printable
 from causeway.model.adoption import AdoptedHost, Finding, HostState
 
 if TYPE_CHECKING:
-    from causeway.adopt.hosts.status import CellStatus
+    from causeway.hosts.adoption import CellStatus
 
 
 @adopt.command()
@@ -69,9 +69,9 @@ def host(
 def status(config_files: tuple[Path, ...], as_json: bool) -> None:
     """Show cells, their hosts and how far these are, the servers there, and what blocks."""
     with adopt_services(config_files, ()) as services:
-        from causeway.adopt.hosts import status as of_cloud
+        from causeway.hosts import adoption
 
-        cells = of_cloud.read(services.cells)
+        cells = adoption.read(services.cells)
     if as_json:
         click.echo(as_json_text(cells))
     else:

@@ -77,8 +77,9 @@ def delete_in(connection: sa.Connection, kind: str, keys: Collection[str]) -> No
 
 def counts(database: Database) -> dict[str, int]:
     """How many of each kind were imported."""
+    query = sa.select(TABLE.c.kind, sa.func.count()).where(TABLE.c.kind != _FINISH).group_by(TABLE.c.kind)
     with database.read() as connection:
-        return dict(connection.execute(sa.select(TABLE.c.kind, sa.func.count()).group_by(TABLE.c.kind)).tuples().all())
+        return dict(connection.execute(query).tuples().all())
 
 
 def note_finished(database: Database) -> None:

@@ -13,13 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from causeway import errors
-from causeway.adopt.hosts import nova_services, records, status
+from causeway.adopt.hosts import nova_services, records
 from causeway.adopt.hosts.nova_services import NovaService
 from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, end_service, note_released
 from causeway.cli.main import cli
 from causeway.compute.adopting.ownership import HELD, IDENTITY
 from causeway.compute.adopting.service import AdoptingService
 from causeway.context import admin_context
+from causeway.hosts import adoption
 from causeway.model.adoption import AdoptedHost, HostState
 from causeway.model.found_host import NovaProcess
 from causeway.model.states import PowerState
@@ -205,7 +206,7 @@ def test_a_host_that_differs_from_its_records_stays_nova_s(nova: NovaHost, serve
     instances.update(nova.database, server.id, network_info=[])
     refused = nova.adopt()
     assert (refused.state, blocking(refused)) == (HostState.LOOKED, {"port.unknown"}) and nova.is_novas
-    (cell, _other) = status.read(nova.embedded.cells)
+    (cell, _other) = adoption.read(nova.embedded.cells)
     (found,) = cell.hosts
     assert (found.host, found.state, found.servers) == (HOST, HostState.LOOKED, 1)
     assert [finding.kind for finding in found.blocking] == ["port.unknown"]

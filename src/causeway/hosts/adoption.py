@@ -1,9 +1,13 @@
-"""How far a whole cloud is on its way from Nova: its cells, their hosts, the servers there, and what blocks."""
+"""How far a whole cloud is on its way from Nova: its cells, their hosts, the servers there, and what blocks.
+
+Only reads: `causeway.adopt` imports records and takes hosts.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -18,13 +22,13 @@ from causeway.store.database import Database
 
 @dataclass
 class HostStatus:
-    """``state``: None: nobody has looked at it. ``servers``: None: the cell's database does not answer."""
+    """``state``: None: it was not imported. ``servers``: None: the cell's database does not answer."""
 
     host: str
     state: HostState | None
     servers: int | None
     findings: list[Finding] = field(default_factory=list)
-    updated_at: str | None = None
+    updated_at: datetime | None = None
 
     @property
     def blocking(self) -> list[Finding]:
@@ -45,22 +49,16 @@ def read(cells: Cells) -> list[CellStatus]:
     known = {adopted.host: adopted for adopted in adopted_hosts.all_hosts(cells.api)}
     mapped = cell_records.hosts(cells.api)
     counts = cells.ask_all(_servers, cell0=False, without_failed=True).by_cell
-    found = []
-    for cell in cells.mappings(cell0=False):
-        status = CellStatus(cell.name, cell.uuid, cell.disabled)
-        for host in sorted(host for host, cell_uuid in mapped.items() if cell_uuid == cell.uuid):
-            adopted = known.get(host)
-            status.hosts.append(
-                HostStatus(
-                    host,
-                    adopted.state if adopted is not None else None,
-                    counts[cell.uuid][host] if cell.uuid in counts else None,
-                    adopted.findings if adopted is not None else [],
-                    adopted.updated_at.isoformat() if adopted is not None and adopted.updated_at else None,
-                )
-            )
-        found.append(status)
-    return found
+    found = {cell.uuid: CellStatus(cell.name, cell.uuid, cell.disabled) for cell in cells.mappings(cell0=False)}
+    for host, cell_uuid in sorted(mapped.items()):
+        if cell_uuid not in found:
+            continue
+        status = HostStatus(host, None, counts[cell_uuid][host] if cell_uuid in counts else None)
+        if host in known:
+            status.state, status.findings = known[host].state, known[host].findings
+            status.updated_at = known[host].updated_at
+        found[cell_uuid].hosts.append(status)
+    return list(found.values())
 
 
 def _servers(_cell: CellMapping, database: Database) -> Counter[str]:
