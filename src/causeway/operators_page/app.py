@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
@@ -18,6 +19,10 @@ from causeway.operators_page.pages import Page
 from causeway.operators_page.sessions import HEADERS, Sessions, cookie_name, is_loopback
 
 STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
+FAILURE = "failure.html.j2"
+# The navigation, and what is only there if something was imported from Nova.
+LINKS = (("Cells", "/"), ("Drains", "/drains"), ("Operations", "/operations"), ("Audit", "/audit"))
+ADOPTION = ("Taking over", "/adoption")
 # Long enough for any form of ours.
 LONGEST_FORM = 4096
 
@@ -71,6 +76,7 @@ class Console:
         self._sessions = sessions
         self._prefix = prefix
         self._templates = pages.environment()
+        self._is_imported = False
         self.app = falcon.App(middleware=[Guard(sessions, prefix)])
         self.app.resp_options.xml_error_serialization = False
         self.app.add_error_handler(NotAsked, self._not_asked)
@@ -96,6 +102,7 @@ class Console:
             "/operations/{identity}": lambda _request, identity: pages.operation(cloud, _uuid(identity)),
             "/servers/{identity}": lambda _request, identity: pages.server(cloud, _uuid(identity)),
             "/servers/{identity}/explanation": lambda _request, identity: pages.explanation(cloud, _uuid(identity)),
+            "/adoption": lambda _request: pages.adoption(cloud),
             "/audit": lambda request: pages.audit(cloud, wanted=request.get_param("look") == "1"),
         }
 
@@ -107,11 +114,19 @@ class Console:
             | {
                 "page": page,
                 "static": f"{self._prefix}/static",
+                "links": self._links(page) if whole else (),
                 "prefix": getattr(request.context, "root", self._prefix),
                 "path": path,
                 "secret": self._sessions.secret(getattr(request.context, "session", "")),
             }
         )
+
+    def _links(self, page: Page) -> list[tuple[str, str]]:
+        """The navigation: names and paths. A cloud that did not answer just now is not asked what belongs there."""
+        if page.template != FAILURE:
+            with suppress(NotAsked):
+                self._is_imported = self._cloud.is_imported()
+        return [*LINKS, *([ADOPTION] if self._is_imported else [])]
 
     def act(self, kind: str, identity: str, action: str) -> None:
         """Does what a form asks for. Raises HTTPNotFound if there is no such action."""
@@ -137,7 +152,7 @@ class Console:
         self._show_failure(request, response, failure.status_code, failure.description or failure.title or "")
 
     def _show_failure(self, request: falcon.Request, response: falcon.Response, status: int, message: str) -> None:
-        page = Page("failure.html.j2", "This did not work", {"message": message, "status": status}, is_live=False)
+        page = Page(FAILURE, "This did not work", {"message": message, "status": status}, is_live=False)
         response.status = status
         response.content_type = "text/html"
         response.text = self.render(page, request, request.path, whole=True)
@@ -198,7 +213,7 @@ class _EventsResource:
             try:
                 page = self._make(request, **parameters)
             except NotAsked as failure:
-                page = Page("failure.html.j2", "", {"message": str(failure), "status": 503})
+                page = Page(FAILURE, "", {"message": str(failure), "status": 503})
             return self._console.render(page, request, path, whole=False)
 
         response.content_type = "text/event-stream"

@@ -10,9 +10,12 @@ from causeway.openstack_plugin import asking
 
 DRAINS = "/os-causeway/drains"
 CELLS = "/os-causeway/cells"
+ADOPTION = "/os-causeway/adoption"
 # The most entries of a list that a page shows.
 MOST = 200
 TIMEOUT = 60.0
+# Of what a page does not wait for.
+BRIEF_TIMEOUT = 5.0
 # The console's name of an action -> the API's.
 SERVER_ACTIONS = {"confirm": "confirmResize", "revert": "revertResize"}
 # Scheme of a WebSocket -> of its page.
@@ -95,6 +98,16 @@ class Cloud:
     def audit(self) -> dict[str, Any]:
         found: dict[str, Any] = self._ask("/os-causeway/audit")["audit"]
         return found
+
+    def adoption(self) -> dict[str, Any]:
+        """How far the cloud is taken over from Nova."""
+        found: dict[str, Any] = self._ask(ADOPTION)["adoption"]
+        return found
+
+    def is_imported(self) -> bool:
+        """Whether something was imported from Nova."""
+        found = asking.ask(self._compute, ADOPTION, query={"brief": "1"}, timeout=BRIEF_TIMEOUT)
+        return bool(found["adoption"]["imported"])
 
     def act_on_drain(self, drain_id: str, action: str) -> None:
         self._ask(f"{DRAINS}/{drain_id}/action", method="POST", body={action: None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,8 @@ from causeway.operators_page.cloud import Cloud
 
 ARRIVED = ("moved", "confirming", "done")
 AT_REST = ("planned", "cancelled", "rolled_back", "done")
+# The most findings of a host that are shown.
+MOST_FINDINGS = 10
 # The buttons of a drain by its state; and the questions before actions that can't be undone.
 BUTTONS = {
     "planned": ("start", "cancel"),
@@ -106,6 +109,28 @@ def audit(cloud: Cloud, *, wanted: bool) -> Page:
     return Page("audit.html.j2", "Audit", {"report": cloud.audit() if wanted else None}, is_live=False)
 
 
+def adoption(cloud: Cloud) -> Page:
+    found = cloud.adoption()
+    for cell in found["cells"]:
+        for host in cell["hosts"]:
+            host["blocking"] = sum(finding["blocks"] for finding in host["findings"])
+            host["findings"].sort(key=lambda finding: not finding["blocks"])
+    # Others were never Nova's.
+    hosts = [host for cell in found["cells"] for host in cell["hosts"] if host["state"] is not None]
+    taken = [host for host in hosts if host["state"] == "taken"]
+    data = {
+        "found": found,
+        "hosts": len(hosts),
+        "taken": len(taken),
+        "servers": sum(host["servers"] or 0 for host in hosts),
+        "taken_servers": sum(host["servers"] or 0 for host in taken),
+        "is_known": all(host["servers"] is not None for host in hosts),
+        "states": Counter(host["state"] for host in hosts),
+        "blocked": sum(host["blocking"] > 0 for host in hosts),
+    }
+    return Page("adoption.html.j2", "Taking over", data)
+
+
 def question(kind: str, identity: str, action: str) -> Page | None:
     """The question before an action; None if it needs none, or there is no such action."""
     text = QUESTIONS.get((kind, action))
@@ -136,6 +161,15 @@ def environment() -> jinja2.Environment:
         "servers": words.servers_of_drain,
         "bytes": words.bytes_of_drain,
         "word": lambda name: str(name or "").replace("_", " "),
+        "moment": words.moment,
+        # What hosts say: without characters that turn around or hide what stands beside them.
+        "plain": lambda text: "".join(each if each.isprintable() else "?" for each in text),
     }
-    made.globals |= {"WIDTH": drawing.WIDTH, "HEIGHT": drawing.HEIGHT, "QUESTIONS": QUESTIONS, "ARRIVED": ARRIVED}
+    made.globals |= {
+        "WIDTH": drawing.WIDTH,
+        "HEIGHT": drawing.HEIGHT,
+        "QUESTIONS": QUESTIONS,
+        "ARRIVED": ARRIVED,
+        "MOST_FINDINGS": MOST_FINDINGS,
+    }
     return made

@@ -15,7 +15,7 @@ from causeway.store.api import drains
 from causeway.store.database import utcnow
 from tests.functional.console.conftest import Served
 
-PAGES = ("/", "/drains", "/operations", "/audit")
+PAGES = ("/", "/drains", "/operations", "/audit", "/adoption")
 
 # The id of nothing.
 NOBODY = "7d3c0f0a-6a5b-4c3e-9f51-0c2f1b9f7e11"

@@ -14,9 +14,11 @@ from selenium.webdriver.common.keys import Keys
 
 from causeway.cli.demo.picture import pictures_of
 from causeway.cli.demo.screen import Screen
+from causeway.model.adoption import HostState
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, Scope
-from causeway.store.api import drains
+from causeway.store.api import adopted_hosts, drains
 from tests.browser import chromium_started, shown
+from tests.functional.console.adopted_cloud import FOLDER, PORT, imported
 from tests.functional.console.conftest import Served
 
 SIZES = {"wide": (1600, 1000), "usual": (1280, 800), "narrow": (390, 844)}
@@ -93,6 +95,13 @@ def test_the_focus_stays_when_the_page_changes(browser: Any, opened: Served, clo
     shown(browser, lambda at: "cancelled" in at.find_element(By.ID, "standing").text)
 
 
+@pytest.fixture
+def adopted(cloud: Any) -> Iterator[None]:
+    with imported(cloud, [PORT, FOLDER]):
+        yield
+
+
+@pytest.mark.usefixtures("adopted")
 @pytest.mark.parametrize("size", list(SIZES))
 def test_pages_fit_and_load_nothing_from_elsewhere(
     browser: Any, opened: Served, cloud: Any, size: str, tmp_path: Path
@@ -101,7 +110,8 @@ def test_pages_fit_and_load_nothing_from_elsewhere(
     made = planned(cloud, "a picture")
     browser.set_window_size(*SIZES[size])
     browser.get_log("performance"), browser.get_log("browser")
-    for path in ("/", "/drains", f"/drains/{made.id}", "/operations", f"/servers/{server.id}", "/audit?look=1"):
+    pages = ("/", "/drains", f"/drains/{made.id}", "/operations", f"/servers/{server.id}", "/audit?look=1", "/adoption")
+    for path in pages:
         browser.get(opened.url + path)
         assert browser.title.endswith("Causeway"), path
         picture = tmp_path / f"{size}{path.replace('/', '-').partition('?')[0]}.png"
@@ -114,6 +124,23 @@ def test_pages_fit_and_load_nothing_from_elsewhere(
     asked = [entry["message"] for entry in browser.get_log("performance") if 'requestWillBeSent"' in entry["message"]]
     assert asked
     assert all(opened.origin in message for message in asked)
+
+
+@pytest.mark.usefixtures("adopted")
+def test_on_a_small_screen_hosts_that_are_taken_over_are_read_without_scrolling_sideways(
+    browser: Any, opened: Served, cloud: Any
+) -> None:
+    browser.set_window_size(*SIZES["narrow"])
+    browser.get(f"{opened.url}/adoption")
+    shown(browser, lambda at: "Live" in at.find_element(By.ID, "live").text)
+    for part in browser.find_elements(By.CSS_SELECTOR, "section"):
+        assert browser.execute_script("return arguments[0].scrollWidth - arguments[0].clientWidth", part) <= 0
+    assert "Detach <b>it</b>." in browser.find_element(By.ID, "hosts").text
+    # It changes without being loaded again.
+    (found,) = [one for one in adopted_hosts.all_hosts(cloud.parts.api_database) if one.findings]
+    found.state, found.findings = HostState.TAKEN, []
+    adopted_hosts.save(cloud.parts.api_database, found)
+    shown(browser, lambda at: "2 of 3 hosts taken" in at.find_element(By.ID, "progress").text)
 
 
 def test_the_demonstration_makes_pictures_of_the_pages(opened: Served, cloud: Any, tmp_path: Path) -> None:
