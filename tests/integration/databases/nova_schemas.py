@@ -1,4 +1,4 @@
-"""Writes Nova's schemas, as its migrations make them on each kind of database: `tests/unit/adopt/schemas`.
+"""Writes Nova's schemas, as its migrations make them on each kind of database, and its objects: `tests/unit/adopt/schemas`.
 
 Run as ``python -m tests.integration.databases.nova_schemas``. It takes Nova's releases from PyPI, runs the migrations of the
 newest one on a server of each kind, and keeps the statements of those tables that are read, below the revision they belong to.
@@ -8,13 +8,14 @@ Nothing of Nova is installed: of its modules the migrations need two constants.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +27,7 @@ from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import event
 
+from causeway.adopt.hand_back.nova_objects import OLDEST
 from causeway.adopt.nova import tables
 from tests.integration.database_servers import database_server
 
@@ -34,11 +36,9 @@ FOLDER = Path(__file__).parents[2] / "unit" / "adopt" / "schemas"
 RELEASES = range(24, 35)
 _KINDS = {"api": "api", "cell": "main"}
 _NAMES = frozenset(table.name for table in vars(tables).values() if isinstance(table, sa.TableClause))
-_CHANGES = re.compile(r"\s*(CREATE|ALTER|DROP|INSERT|UPDATE)\b", re.IGNORECASE)
-_TABLE = re.compile(
-    r"(?:CREATE TABLE|ALTER TABLE|DROP TABLE|INSERT INTO|UPDATE| ON)\s+[`\"]?(?:_alembic_tmp_)?(\w+)", re.IGNORECASE
-)
-_OTHER_TYPE_OR_INDEX = re.compile(r"(CREATE TYPE|DROP INDEX) \w*(shadow|console)_")
+_READS = re.compile(r"\s*(SELECT|PRAGMA|SHOW|DESC)", re.IGNORECASE)
+_TABLE = re.compile(r"(?: TABLE|INSERT INTO|UPDATE| ON)\s+[`\"]?(?:_alembic_tmp_)?(\w+)", re.IGNORECASE)
+_OTHER_TYPE_OR_INDEX = re.compile(r"(CREATE TYPE|\w+ INDEX) \w*(shadow|console)_")
 
 
 def main() -> None:
@@ -50,6 +50,7 @@ def main() -> None:
         for source in sources.values():
             _require_same_migrations(source, newest)
         (FOLDER / "heads.json").write_text(json.dumps(heads, indent=1) + "\n")
+        (FOLDER / "objects.json").write_text(json.dumps(_objects(sources), indent=1) + "\n")
         with _stubs(newest):
             _write_all(newest, "sqlite", lambda kind: f"sqlite:///{folder}/{kind}")
             for server in ("postgresql", "mariadb"):
@@ -63,7 +64,9 @@ def _source(folder: Path, release: int) -> Path:
     subprocess.run(download, check=True, timeout=300)
     (wheel,) = there.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(there, [name for name in archive.namelist() if name.startswith("nova/db/")])
+        archive.extractall(
+            there, [name for name in archive.namelist() if name.startswith(("nova/db/", "nova/objects/"))]
+        )
     return there
 
 
@@ -98,6 +101,31 @@ def _meaning(path: Path) -> list[str]:
         for statement in each.body
         if "shadow_" not in ast.unparse(statement)
     ]
+
+
+def _objects(sources: Mapping[int, Path]) -> dict[str, dict[int, Any]]:
+    """Of the objects that are written: the first release with each version -> the version, and the names of the fields."""
+    found: dict[str, dict[int, Any]] = {name: {} for name in OLDEST}
+    # Its fields are what images have.
+    without_fields = "ImageMetaProps"
+    for release, source in sources.items():
+        for path in (source / "nova" / "objects").glob("*.py"):
+            for each in ast.parse(path.read_text()).body:
+                if isinstance(each, ast.ClassDef) and each.name in found:
+                    described = _described(each)
+                    if each.name == without_fields:
+                        described["fields"] = ""
+                    if described not in found[each.name].values():
+                        found[each.name][release] = described
+    return found
+
+
+def _described(definition: ast.ClassDef) -> dict[str, Any]:
+    values = {ast.unparse(each.targets[0]): each.value for each in definition.body if isinstance(each, ast.Assign)}
+    fields = values.get("fields")
+    names = [ast.literal_eval(key) for key in fields.keys if key is not None] if isinstance(fields, ast.Dict) else []
+    # They say nothing of those that a base class has.
+    return {"version": ast.literal_eval(values["VERSION"]), "fields": " ".join(sorted(names))}
 
 
 @contextmanager
@@ -148,18 +176,24 @@ def _record(scripts: ScriptDirectory, url: str, wanted: frozenset[str]) -> tuple
             said.clear()
             with Operations.context(MigrationContext.configure(connection, opts={"render_as_batch": True})):
                 script.module.upgrade()
-            sections[script.revision] = [_compact(each) for each in said if _is_wanted(each, wanted)]
+            sections[script.revision] = _in_order(_compact(each) for each in said if _is_wanted(each, wanted))
         made = frozenset(sa.inspect(connection).get_table_names())
     engine.dispose()
     return sections, made
 
 
 def _is_wanted(statement: str, wanted: frozenset[str]) -> bool:
-    if _CHANGES.match(statement) is None:
+    if _READS.match(statement) is not None:
         return False
     found = _TABLE.search(statement)
     # Types and databases belong to no table.
     return _OTHER_TYPE_OR_INDEX.match(statement.strip()) is None if found is None else found[1] in wanted
+
+
+def _in_order(statements: Iterable[str]) -> list[str]:
+    """The order in which a table's indexes are made is another one in each run."""
+    grouped = itertools.groupby(statements, key=lambda each: " INDEX " in each.splitlines()[0])
+    return [each for is_index, found in grouped for each in (sorted(found) if is_index else found)]
 
 
 def _compact(statement: str) -> str:

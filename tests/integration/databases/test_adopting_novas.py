@@ -1,4 +1,4 @@
-"""A Nova whose databases are in PostgreSQL or MariaDB is taken over and handed back, with the schema of any release."""
+"""A Nova whose databases are in PostgreSQL or MariaDB is adopted and handed back, with the schema of any release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.adopt.nova_cloud import NovaOnDisk
 
 
 @pytest.mark.parametrize("release", nova_schemas.DIFFERENT)
-def test_servers_are_taken_over_and_handed_back_with_the_schema_of(
+def test_servers_are_imported_and_handed_back_with_the_schema_of(
     release: int, new_database: Callable[[str], str], tmp_path: Path
 ) -> None:
     nova = NovaOnDisk(tmp_path, release=release, url_of=lambda name: new_database(f"{name}_{release}"))

@@ -15,6 +15,11 @@ _NEW_SECTION = "\n-- revision "
 HEADS: dict[int, dict[str, str]] = {
     int(release): heads for release, heads in json.loads((_FOLDER / "heads.json").read_text()).items()
 }
+#: object that is written -> the first release with a version of it -> "version" and the names of its "fields"
+OBJECTS: dict[str, dict[int, dict[str, str]]] = {
+    name: {int(release): each for release, each in found.items()}
+    for name, found in json.loads((_FOLDER / "objects.json").read_text()).items()
+}
 #: the newest of Nova's releases
 NEWEST = max(HEADS)
 #: the first release of each schema

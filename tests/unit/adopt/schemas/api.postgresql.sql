@@ -39,9 +39,9 @@ CREATE TABLE instance_mappings (
  CONSTRAINT uniq_instance_mappings0instance_uuid UNIQUE (instance_uuid),
  FOREIGN KEY(cell_id) REFERENCES cell_mappings (id)
  );
+CREATE INDEX instance_mappings_user_id_project_id_idx ON instance_mappings (user_id, project_id);
 CREATE INDEX instance_uuid_idx ON instance_mappings (instance_uuid);
 CREATE INDEX project_id_idx ON instance_mappings (project_id);
-CREATE INDEX instance_mappings_user_id_project_id_idx ON instance_mappings (user_id, project_id);
 CREATE TABLE flavors (
  created_at TIMESTAMP WITHOUT TIME ZONE,
  updated_at TIMESTAMP WITHOUT TIME ZONE,
@@ -232,8 +232,8 @@ CREATE TABLE project_user_quotas (
  PRIMARY KEY (id),
  CONSTRAINT uniq_project_user_quotas0user_id0project_id0resource UNIQUE (user_id, project_id, resource)
  );
-CREATE INDEX project_user_quotas_user_id_idx ON project_user_quotas (user_id);
 CREATE INDEX project_user_quotas_project_id_idx ON project_user_quotas (project_id);
+CREATE INDEX project_user_quotas_user_id_idx ON project_user_quotas (user_id);
 
 -- revision b30f573d3377
 ALTER TABLE build_requests DROP COLUMN vm_state;

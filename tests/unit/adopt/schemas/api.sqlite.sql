@@ -40,8 +40,8 @@ CREATE TABLE instance_mappings (
  FOREIGN KEY(cell_id) REFERENCES cell_mappings (id)
  );
 CREATE INDEX instance_mappings_user_id_project_id_idx ON instance_mappings (user_id, project_id);
-CREATE INDEX project_id_idx ON instance_mappings (project_id);
 CREATE INDEX instance_uuid_idx ON instance_mappings (instance_uuid);
+CREATE INDEX project_id_idx ON instance_mappings (project_id);
 CREATE TABLE flavors (
  created_at DATETIME,
  updated_at DATETIME,
@@ -121,8 +121,8 @@ CREATE TABLE build_requests (
  PRIMARY KEY (id),
  CONSTRAINT uniq_build_requests0instance_uuid UNIQUE (instance_uuid)
  );
-CREATE INDEX build_requests_project_id_idx ON build_requests (project_id);
 CREATE INDEX build_requests_instance_uuid_idx ON build_requests (instance_uuid);
+CREATE INDEX build_requests_project_id_idx ON build_requests (project_id);
 CREATE TABLE key_pairs (
  created_at DATETIME,
  updated_at DATETIME,
@@ -230,8 +230,8 @@ CREATE TABLE project_user_quotas (
  PRIMARY KEY (id),
  CONSTRAINT uniq_project_user_quotas0user_id0project_id0resource UNIQUE (user_id, project_id, resource)
  );
-CREATE INDEX project_user_quotas_user_id_idx ON project_user_quotas (user_id);
 CREATE INDEX project_user_quotas_project_id_idx ON project_user_quotas (project_id);
+CREATE INDEX project_user_quotas_user_id_idx ON project_user_quotas (user_id);
 
 -- revision b30f573d3377
 CREATE TABLE _alembic_tmp_build_requests (

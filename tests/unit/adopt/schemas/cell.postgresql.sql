@@ -61,15 +61,15 @@ CREATE TABLE instances (
  CONSTRAINT uniq_instances0uuid UNIQUE (uuid)
  );
 CREATE INDEX instances_deleted_created_at_idx ON instances (deleted, created_at);
-CREATE INDEX instances_uuid_deleted_idx ON instances (uuid, deleted);
-CREATE INDEX instances_task_state_updated_at_idx ON instances (task_state, updated_at);
 CREATE INDEX instances_host_deleted_cleaned_idx ON instances (host, deleted, cleaned);
 CREATE INDEX instances_host_node_deleted_idx ON instances (host, node, deleted);
-CREATE INDEX instances_reservation_id_idx ON instances (reservation_id);
 CREATE INDEX instances_project_id_deleted_idx ON instances (project_id, deleted);
 CREATE INDEX instances_project_id_idx ON instances (project_id);
-CREATE INDEX instances_updated_at_project_id_idx ON instances (updated_at, project_id);
+CREATE INDEX instances_reservation_id_idx ON instances (reservation_id);
+CREATE INDEX instances_task_state_updated_at_idx ON instances (task_state, updated_at);
 CREATE INDEX instances_terminated_at_launched_at_idx ON instances (terminated_at, launched_at);
+CREATE INDEX instances_updated_at_project_id_idx ON instances (updated_at, project_id);
+CREATE INDEX instances_uuid_deleted_idx ON instances (uuid, deleted);
 CREATE UNIQUE INDEX uuid ON instances (uuid);
 CREATE TABLE block_device_mapping (
  created_at TIMESTAMP WITHOUT TIME ZONE,
@@ -100,10 +100,10 @@ CREATE TABLE block_device_mapping (
  CONSTRAINT uniq_block_device_mapping0uuid UNIQUE (uuid),
  FOREIGN KEY(instance_uuid) REFERENCES instances (uuid)
  );
-CREATE INDEX snapshot_id ON block_device_mapping (snapshot_id);
 CREATE INDEX block_device_mapping_instance_uuid_device_name_idx ON block_device_mapping (instance_uuid, device_name);
-CREATE INDEX block_device_mapping_instance_uuid_volume_id_idx ON block_device_mapping (instance_uuid, volume_id);
 CREATE INDEX block_device_mapping_instance_uuid_idx ON block_device_mapping (instance_uuid);
+CREATE INDEX block_device_mapping_instance_uuid_volume_id_idx ON block_device_mapping (instance_uuid, volume_id);
+CREATE INDEX snapshot_id ON block_device_mapping (snapshot_id);
 CREATE INDEX volume_id ON block_device_mapping (volume_id);
 CREATE TABLE compute_nodes (
  created_at TIMESTAMP WITHOUT TIME ZONE,
@@ -158,8 +158,8 @@ CREATE TABLE instance_faults (
  PRIMARY KEY (id),
  FOREIGN KEY(instance_uuid) REFERENCES instances (uuid)
  );
-CREATE INDEX instance_faults_instance_uuid_deleted_created_at_idx ON instance_faults (instance_uuid, deleted, created_at);
 CREATE INDEX instance_faults_host_idx ON instance_faults (host);
+CREATE INDEX instance_faults_instance_uuid_deleted_created_at_idx ON instance_faults (instance_uuid, deleted, created_at);
 CREATE TABLE instance_info_caches (
  created_at TIMESTAMP WITHOUT TIME ZONE,
  updated_at TIMESTAMP WITHOUT TIME ZONE,
@@ -215,8 +215,8 @@ CREATE TABLE instance_actions (
  PRIMARY KEY (id),
  FOREIGN KEY(instance_uuid) REFERENCES instances (uuid)
  );
-CREATE INDEX instance_uuid_idx ON instance_actions (instance_uuid);
 CREATE INDEX instance_actions_instance_uuid_updated_at_idx ON instance_actions (instance_uuid, updated_at);
+CREATE INDEX instance_uuid_idx ON instance_actions (instance_uuid);
 CREATE INDEX request_id_idx ON instance_actions (request_id);
 CREATE TABLE instance_actions_events (
  created_at TIMESTAMP WITHOUT TIME ZONE,
@@ -288,10 +288,10 @@ CREATE TABLE migrations (
  PRIMARY KEY (id),
  FOREIGN KEY(instance_uuid) REFERENCES instances (uuid)
  );
-CREATE INDEX migrations_instance_uuid_and_status_idx ON migrations (deleted, instance_uuid, status);
 CREATE INDEX migrations_by_host_nodes_and_status_idx ON migrations (deleted, source_compute, dest_compute, source_node, dest_node, status);
-CREATE UNIQUE INDEX migrations_uuid ON migrations (uuid);
+CREATE INDEX migrations_instance_uuid_and_status_idx ON migrations (deleted, instance_uuid, status);
 CREATE INDEX migrations_updated_at_idx ON migrations (updated_at);
+CREATE UNIQUE INDEX migrations_uuid ON migrations (uuid);
 CREATE TABLE pci_devices (
  created_at TIMESTAMP WITHOUT TIME ZONE,
  updated_at TIMESTAMP WITHOUT TIME ZONE,
@@ -361,9 +361,9 @@ CREATE TABLE virtual_interfaces (
  CONSTRAINT uniq_virtual_interfaces0address0deleted UNIQUE (address, deleted),
  FOREIGN KEY(instance_uuid) REFERENCES instances (uuid)
  );
+CREATE INDEX virtual_interfaces_instance_uuid_fkey ON virtual_interfaces (instance_uuid);
 CREATE INDEX virtual_interfaces_network_id_idx ON virtual_interfaces (network_id);
 CREATE INDEX virtual_interfaces_uuid_idx ON virtual_interfaces (uuid);
-CREATE INDEX virtual_interfaces_instance_uuid_fkey ON virtual_interfaces (instance_uuid);
 
 -- revision 16f1fbcab42b
 
@@ -399,8 +399,8 @@ CREATE TABLE share_mapping (
  PRIMARY KEY (id),
  FOREIGN KEY(instance_uuid) REFERENCES instances (uuid)
  );
-CREATE INDEX share_mapping_instance_uuid_share_id_idx ON share_mapping (instance_uuid, share_id);
 CREATE INDEX share_idx ON share_mapping (share_id);
+CREATE INDEX share_mapping_instance_uuid_share_id_idx ON share_mapping (instance_uuid, share_id);
 
 -- revision d60bddf7a903
 DROP TABLE share_mapping;
