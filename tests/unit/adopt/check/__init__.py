@@ -1,0 +1,1 @@
+"""The check before a Nova is taken over: every finding, and every form of its report."""
