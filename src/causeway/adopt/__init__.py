@@ -1,7 +1,9 @@
-"""Taking over a cloud that runs Nova.
+"""Taking over a cloud that runs Nova, and handing it back (docs/adopting.md).
 
-`options` says of each option of a nova.conf what it means for Causeway; what it knows of single options is in `differing`.
-Nothing here asks a service or a hypervisor.
+In the order of the day: `options` says what a nova.conf means here (what it knows of single options is in `differing`), and
+`check` what can be taken over. `nova` reads Nova's databases, `records` says what each record is for Causeway, and `importing`
+copies them. `host_config` prepares a host, `hosts` compares what is found there with the records, and takes it. `freezing` and
+`finishing` are the last day's. `hand_back` is the way back.
 """
 
 from __future__ import annotations
