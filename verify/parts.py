@@ -21,7 +21,7 @@ _CLIENTS = (PYTHON, "-W", "ignore", "-m", "tests.integration.clients")
 _STORM = (PYTHON, "-W", "ignore", "-m", "tests.faults.storm")
 _OS = "tests/integration/operating_system"
 _ADOPT = "tests/integration/adopt"
-_ADOPT_FILES = ("reading_nova", "taking_over", "adopted_servers", "fence_of_hosts", "hand_back")
+_ADOPT_FILES = ("reading_nova", "taking_over", "adopted_servers", "fence_of_hosts", "hand_back", "last_day")
 # The longest first: files are handed out in this order.
 _OS_FILES = ("resizes_across_cells", "daily_life", "resizes_in_a_cell", "evacuation", "first_boot", "live_ways")
 

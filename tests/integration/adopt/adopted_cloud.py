@@ -117,6 +117,10 @@ class AdoptedCloud(GuestCloud):
         report: dict[str, Any] = json.loads(said.stdout)
         return report
 
+    def finish(self, *words: str) -> subprocess.CompletedProcess[str]:
+        nova = ("--nova-config", str(self._nova.config_of("nova")))
+        return self._adopt("finish", *nova, "--api-url", self.api_url, *words)
+
     def _adopt(self, *words: str) -> subprocess.CompletedProcess[str]:
         return causeway("adopt", *words, *(f"--config-file={file}" for file in self.files_of(CONDUCTORS[0])))
 
