@@ -62,25 +62,29 @@ class Watch:
     def __init__(self, cloud: NovaCloud, uuid: str) -> None:
         homes = [cloud.nova.home(host) for host in cloud.machines.endpoints]
         self._consoles = [home / "instances" / uuid / "console.log" for home in homes]
-        self._lines, self._seen = 0, [time.monotonic()]
+        self._seen = [time.monotonic()]
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
+        # Not the most lines: a revert brings back the disk that the guest had, which has fewer.
+        before = self._newest()
         while not self._end.wait(_LOOK):
-            if self._newest() > self._lines:
-                self._lines = self._newest()
+            newest = self._newest()
+            if newest != before and any(each is not None for each in newest):
                 self._seen.append(time.monotonic())
+            before = newest
 
-    def _newest(self) -> int:
-        found = 0
+    def _newest(self) -> list[outside.Tick | None]:
+        """The last one of each host's console; None: there is none."""
+        found: list[outside.Tick | None] = []
         for console in self._consoles:
             try:
-                text = console.read_text(errors="replace")
+                ticks = outside.ticks_in(console.read_text(errors="replace"))
             except OSError:
-                continue
-            found = max([found, *(tick.lines for tick in outside.ticks_in(text)[-1:])])
+                ticks = []
+            found.append(ticks[-1] if ticks else None)
         return found
 
     def longest(self, since: float) -> float:
@@ -91,10 +95,10 @@ class Watch:
         )
 
     def await_line(self) -> bool:
-        """Whether the guest writes again within its patience."""
-        before = self._lines
+        """Whether the guest writes twice more within its patience."""
+        before = len(self._seen)
         try:
-            until(lambda: self._lines, lambda lines: lines > before + 1, "the guest to write", _PATIENCE / 4)
+            until(lambda: len(self._seen), lambda seen: seen > before + 1, "the guest to write", _PATIENCE / 4)
         except AssertionError:
             return False
         return True
