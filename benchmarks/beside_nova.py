@@ -167,7 +167,7 @@ def memory(system: str) -> dict[str, float]:
     count, total = 0, 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            command = (folder / "cmdline").read_bytes().replace(b"\\0", b" ").decode(errors="replace")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             if any(word in command for word in _PROCESSES[system]) and "benchmarks" not in command:
                 rollup = (folder / "smaps_rollup").read_text()
                 total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
