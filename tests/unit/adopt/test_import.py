@@ -17,6 +17,7 @@ from causeway.store.api import aggregates, flavors, groups, keypairs, mappings, 
 from causeway.store.cell import actions, block_devices, hosts, instances
 from tests.unit.adopt.causeway_databases import UUIDS, OurDatabases, our_databases
 from tests.unit.adopt.nova_cloud import ROWS, NovaOnDisk
+from tests.unit.adopt.test_hand_back import move_to_cell2
 
 ACTIVE = "b355d05d-2774-4d5a-a0ce-bcb64458de24"
 DATAVOL = "f3b65539-293f-4cca-b4a8-5a9029f73b9f"
@@ -223,6 +224,34 @@ def test_servers_of_hosts_that_are_ours_are_not_touched(nova: NovaOnDisk, ours: 
     assert instances.find(ours.of_cell("cell1"), "5fb84ca9-ffcf-49b3-8e92-0176af5b805b") is not None
     assert report.of("server").written == report.of("server").deleted == 0
     assert report.ours > 0
+
+
+def test_a_server_that_moved_here_to_another_cell_outlives_its_record_in_nova(
+    nova: NovaOnDisk, ours: OurDatabases
+) -> None:
+    """Users of Nova's API can delete what Nova shows on a host that it has no longer."""
+    imported(nova, ours)
+    move_to_cell2(ours, ACTIVE)
+    nova.execute("cell1", f"UPDATE instances SET deleted = id WHERE uuid = '{ACTIVE}'")
+    report = imported(nova, ours, owned={"cell1-host1", "cell2-host1"})
+    assert report.of("server").deleted == 0
+    assert mappings.get(ours.api, ACTIVE).cell_uuid == UUIDS["cell2"]
+    assert instances.find(ours.of_cell("cell2"), ACTIVE) is not None
+
+
+def test_a_server_that_waits_in_another_cell_keeps_the_record_that_it_has(nova: NovaOnDisk, ours: OurDatabases) -> None:
+    """It is left out until it is settled there, and what was imported of it before stays."""
+    imported(nova, ours)
+    for table in ("instances", "instance_extra"):
+        key = "uuid" if table == "instances" else "instance_uuid"
+        rows = [{**row, "id": 900} for row in ROWS["cell1"][table] if row[key] == ACTIVE]
+        nova.add("cell2", table, *({**row, "task_state": "rebooting"} if table == "instances" else row for row in rows))
+    nova.execute("cell1", f"UPDATE instances SET deleted = id WHERE uuid = '{ACTIVE}'")
+    nova.execute("api", f"UPDATE instance_mappings SET cell_id = 3 WHERE instance_uuid = '{ACTIVE}'")
+    report = imported(nova, ours)
+    assert ACTIVE in {each.key for each in report.left_out}
+    assert report.of("server").deleted == 0
+    assert mappings.get(ours.api, ACTIVE).cell_uuid == UUIDS["cell1"]
 
 
 def test_what_was_made_here_under_the_same_name_stays_and_is_named(nova: NovaOnDisk, ours: OurDatabases) -> None:

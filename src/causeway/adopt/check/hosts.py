@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from causeway.adopt.check.codes import found
 from causeway.adopt.check.findings import Finding, Kind, Subject, host
-from causeway.adopt.check.rows import NODES, PLACES
 from causeway.adopt.hosts.nova_services import BINARY, FENCED_FROM
 from causeway.adopt.nova import NovaCell, NovaCloud, tables
 from causeway.adopt.nova.database import Row
+from causeway.adopt.nova.narrow import NODES, PLACES
 
 _HYPERVISORS = ("QEMU", "KVM")
 

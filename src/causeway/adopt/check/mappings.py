@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from causeway.adopt.check.codes import found
 from causeway.adopt.check.findings import Finding, Kind, Subject, server
 from causeway.adopt.check.places import servers_with
-from causeway.adopt.check.rows import UUIDS
 from causeway.adopt.check.servers import BATCH
 from causeway.adopt.nova import NovaCloud, tables
 from causeway.adopt.nova.database import Row
+from causeway.adopt.nova.narrow import UUIDS
 
 _REQUESTS = Subject(Kind.DEPLOYMENT, "build requests")
 _MAPPINGS = Subject(Kind.DEPLOYMENT, "instance mappings")

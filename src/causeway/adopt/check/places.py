@@ -9,9 +9,9 @@ from causeway.adopt.check.codes import found
 from causeway.adopt.check.findings import Finding, host, server
 from causeway.adopt.check.hosts import HostRecords, Hosts
 from causeway.adopt.check.network_info import ports_in
-from causeway.adopt.check.rows import PLACES
 from causeway.adopt.nova import NovaCloud, tables
 from causeway.adopt.nova.database import Row
+from causeway.adopt.nova.narrow import PLACES
 from causeway.clients.placement import PlacementClient
 from causeway.hardware.port_plugs import refusal_of
 

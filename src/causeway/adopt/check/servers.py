@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from causeway.adopt.check.findings import Subject, server
 from causeway.adopt.check.hosts import Hosts
-from causeway.adopt.check.rows import PLACES
 from causeway.adopt.check.services import AttachedVolume
 from causeway.adopt.importing.server_batches import server_batches
 from causeway.adopt.nova import NovaCell, NovaCloud, tables
 from causeway.adopt.nova.database import Row
+from causeway.adopt.nova.narrow import PLACES
 from causeway.adopt.nova.objects import UnknownRecord
 from causeway.adopt.records import ImportedServer, ServerRows, server_of
 from causeway.adopt.records.history import is_under_way

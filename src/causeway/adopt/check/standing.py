@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from causeway.adopt.check.rows import UUIDS
 from causeway.adopt.check.servers import Around, ServerRecords
 from causeway.adopt.nova import NovaCell, NovaCloud
 from causeway.adopt.nova.database import Row
+from causeway.adopt.nova.narrow import UUIDS
 from causeway.model.states import VmState
 
 # A code, and the sentence of the finding.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,13 +12,12 @@ from causeway.adopt.importing import server_records
 from causeway.adopt.importing.digests import digest_of
 from causeway.adopt.importing.report import ImportReport
 from causeway.adopt.importing.server_batches import server_batches, surroundings_of
-from causeway.adopt.nova import NovaCell, NovaCloud, tables
+from causeway.adopt.nova import NovaCell, NovaCloud, narrow, tables
 from causeway.adopt.nova.objects import UnknownRecord
 from causeway.adopt.records import ImportedServer, ServerRows, server_of
 from causeway.adopt.records.server_rows import Surroundings
 from causeway.store.api import adoptions, mappings
 from causeway.store.api.adoptions import Adoption
-from causeway.store.cell import instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -42,9 +41,14 @@ class ServerImport:
 
     def run(self) -> None:
         """Imports what has changed, and deletes what Nova has no longer."""
-        around = surroundings_of(self.nova)
+        around, host = surroundings_of(self.nova), tables.INSTANCES.c.host
+        # What Nova has of servers on these hosts is old: most of a cloud at its finish, so it is not even read.
+        not_owned = sa.or_(host.is_(sa.null()), host.not_in(list(self.owned)))
         for cell in self.nova.cells:
-            for batch in server_batches(self.nova, cell, self.size):
+            owned = cell.database.count(tables.INSTANCES, tables.INSTANCES.c.deleted == 0, host.in_(list(self.owned)))
+            self.report.ours += owned
+            self.progress(owned)
+            for batch in server_batches(self.nova, cell, self.size, not_owned):
                 self._import(cell, batch, around)
                 self.progress(len(batch))
         self._leave_out_unscheduled()
@@ -54,7 +58,7 @@ class ServerImport:
     def _import(self, cell: NovaCell, batch: Sequence[ServerRows], around: Surroundings) -> None:
         nova_ids = {rows.instance["uuid"]: rows.instance["id"] for rows in batch}
         known = adoptions.of_keys(self.api, KIND, list(nova_ids))
-        ours = self._ours(cell.uuid, batch, known)
+        ours = self._ours(list(nova_ids), known)
         self.report.ours += len(ours)
         servers = self._convert([rows for rows in batch if rows.instance["uuid"] not in ours], around)
         self.network(servers)
@@ -93,16 +97,20 @@ class ServerImport:
         self.report.leave_out(KIND, left_out)
         return found
 
-    def _ours(self, cell_uuid: str, batch: Sequence[ServerRows], known: dict[str, Adoption]) -> set[str]:
-        """The servers that Nova's records are no longer true of, by their hosts in either's records; and those made here."""
-        ours = {rows.instance["uuid"] for rows in batch if rows.instance["host"] in self.owned}
-        uuids = [rows.instance["uuid"] for rows in batch]
-        homes = mappings.cells_of(self.api, uuids)
-        ours.update(uuid for uuid in homes if uuid not in known)
-        if self.owned:
-            for home in {home for home in homes.values() if home is not None} | {cell_uuid}:
-                ours.update(instances.uuids_on(self.cells.database(home), self.owned) & set(uuids))
-        return ours
+    def _ours(self, uuids: Sequence[str], known: Collection[str]) -> set[str]:
+        """Servers that Nova's records are no longer true of: those that live on hosts that are Causeway's, or were made here."""
+        homes = mappings.cells_of(self.api, list(uuids))
+        return {uuid for uuid in homes if uuid not in known} | self._on_owned(homes)
+
+    def _on_owned(self, homes: Mapping[str, str | None]) -> set[str]:
+        """Those that live on hosts that are Causeway's. ``homes``: server -> its cell, which may not be the imported one."""
+        found: set[str] = set()
+        for home in {home for home in homes.values() if home is not None} if self.owned else ():
+            hosts = server_records.hosts_of(
+                self.cells.database(home), [each for each, cell in homes.items() if cell == home]
+            )
+            found |= {uuid for uuid, host in hosts.items() if host in self.owned}
+        return found
 
     def _delete_from_other_cells(self, cell_uuid: str, known: Sequence[Adoption]) -> None:
         for other in {each.cell_uuid for each in known} - {cell_uuid, None}:
@@ -120,19 +128,17 @@ class ServerImport:
         self.report.leave_out(KIND, [(uuid, "", why) for uuid in requests])
 
     def _delete_gone(self, known: Sequence[Adoption]) -> None:
-        """Deletes servers that were imported, and deleted in Nova since."""
+        """Deletes servers that were imported, and that Nova has in no cell now, unless they live on hosts that are Causeway's."""
+        gone = {each.key: each.cell_uuid or "" for each in known}
         for cell in self.nova.cells:
-            uuids = [each.key for each in known if each.cell_uuid == cell.uuid]
-            there = cell.database.rows_of(tables.INSTANCES, "uuid", uuids)
-            gone = [uuid for uuid in uuids if uuid not in there]
-            if not gone:
-                continue
-            database = self.cells.database(cell.uuid)
-            if self.owned:
-                kept = instances.uuids_on(database, self.owned)
-                gone = [uuid for uuid in gone if uuid not in kept]
-            server_records.delete(self.api, database, gone)
-            self.report.of(KIND).deleted += len(gone)
+            for uuid in cell.database.rows_of(narrow.UUIDS, "uuid", list(gone)):
+                del gone[uuid]
+        for uuid in self._on_owned(mappings.cells_of(self.api, list(gone))):
+            del gone[uuid]
+        for cell_uuid in set(gone.values()):
+            uuids = [uuid for uuid, home in gone.items() if home == cell_uuid]
+            server_records.delete(self.api, self.cells.database(cell_uuid), uuids)
+        self.report.of(KIND).deleted += len(gone)
 
 
 __all__ = ["KIND", "Network", "ServerImport"]

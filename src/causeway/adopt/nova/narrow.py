@@ -1,4 +1,4 @@
-"""Tables of Nova with only those columns that a check reads of many rows: the others are large."""
+"""Tables of Nova with only those columns that are read of many rows: the others are large."""
 
 from __future__ import annotations
 
