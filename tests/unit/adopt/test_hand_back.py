@@ -18,12 +18,12 @@ from causeway.adopt.importing import import_cloud, server_records
 from causeway.adopt.nova import NovaCloud, tables
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
-from causeway.model.instance import InstanceAction
+from causeway.model.instance import Instance, InstanceAction
 from causeway.model.migration import Migration
 from causeway.model.network import FixedIp, Vif
 from causeway.model.pci import PciDevice
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
-from causeway.store.api import mappings, migrations
+from causeway.store.api import adoptions, mappings, migrations
 from causeway.store.cell import actions, block_devices, instances
 from causeway.store.database import utcnow
 from tests.unit.adopt.causeway_databases import UUIDS, OurDatabases, our_databases
@@ -266,7 +266,8 @@ def test_a_server_that_no_record_here_knows_is_not_deleted_in_nova(nova: NovaOnD
     assert whys(nova, ours) == ["Nova has it on a host that is Causeway's, and no record here knows it"]
 
 
-def test_a_server_that_was_made_here_is_made_in_nova(nova: NovaOnDisk, ours: OurDatabases) -> None:
+def make_here(ours: OurDatabases) -> Instance:
+    """A server like another one, that Nova does not know."""
     cell = ours.of_cell("cell1")
     server = instances.get(cell, ACTIVE)
     server.uuid, server.display_name, server.guest_name, server.tags = NEW, "made here", None, ["here"]
@@ -284,6 +285,11 @@ def test_a_server_that_was_made_here_is_made_in_nova(nova: NovaOnDisk, ours: Our
             mappings.InstanceMapping(NEW, server.project_id, server.user_id, server.created_at, UUIDS["cell1"]),
         )
         mappings.insert_spec_in(connection, NEW, spec)
+    return server
+
+
+def test_a_server_that_was_made_here_is_made_in_nova(nova: NovaOnDisk, ours: OurDatabases) -> None:
+    server = make_here(ours)
     assert handed_back(nova, ours).made == [NEW]
     (row,) = rows(nova, "cell1", tables.INSTANCES, NEW, "uuid")
     assert (row["display_name"], row["host"], row["config_drive"]) == ("made here", "cell1-host1", "True")
@@ -320,6 +326,26 @@ def test_properties_of_images_that_are_too_long_are_cut_as_nova_cuts_them(nova: 
     assert found["image_long"] == "x" * 255
     assert max(map(len, found)) <= 255
     assert handed_back(nova, ours).is_unchanged
+
+
+def test_imports_know_a_server_that_was_made_here_though_the_hand_back_died(
+    nova: NovaOnDisk, ours: OurDatabases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It died when Nova had the server already."""
+
+    def dies(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    make_here(ours)
+    with monkeypatch.context() as patch:
+        patch.setattr(adoptions, "save_in", dies)
+        with pytest.raises(KeyboardInterrupt):
+            handed_back(nova, ours)
+    assert rows(nova, "cell1", tables.INSTANCES, NEW, "uuid")
+    handed_back(nova, ours)
+    nova.execute("cell1", f"UPDATE instances SET display_name = 'by nova' WHERE uuid = '{NEW}'")
+    import_from(nova, ours)
+    assert instances.get(ours.of_cell("cell1"), NEW).display_name == "by nova"
 
 
 def test_a_device_that_a_server_has_here_is_its_in_nova(nova: NovaOnDisk, ours: OurDatabases) -> None:

@@ -11,12 +11,11 @@ import sqlalchemy as sa
 from causeway.adopt.hand_back import api_writes, our_servers, server_writes
 from causeway.adopt.hand_back.compared import essence_of
 from causeway.adopt.hand_back.nova_objects import NovaObjects
-from causeway.adopt.hand_back.server_writes import Node
 from causeway.adopt.hand_back.things import hand_back_things
 from causeway.adopt.hand_back.unsettled import Unsettled, unsettled
 from causeway.adopt.importing import server_records
 from causeway.adopt.importing.server_batches import surroundings_of, with_all_rows
-from causeway.adopt.nova import NovaCell, NovaCloud, tables
+from causeway.adopt.nova import NovaCell, NovaCloud, narrow, tables
 from causeway.adopt.records import ImportedServer, server_of
 from causeway.adopt.records.server_rows import Surroundings
 from causeway.model.states import VmState
@@ -105,9 +104,14 @@ class HandBack:
             done.things = hand_back_things(self._nova, self._api, write=write)
         for uuids in self._batches(self._owned):
             ours, theirs = our_servers.read(self._api, self._cells, uuids), self._theirs(uuids)
+            known = adoptions.of_keys(self._api, server_records.KIND, uuids)
             for uuid in uuids:
                 if uuid in ours:
-                    self._hand_back(*ours[uuid], theirs[uuid], done, write=write)
+                    cell_uuid, server = ours[uuid]
+                    is_same = self._hand_back(cell_uuid, server, theirs[uuid], done, write=write)
+                    # Also if it is the same: whoever wrote it may have died before this.
+                    if write and (not is_same or uuid not in known):
+                        self._note(uuid, cell_uuid)
                 elif theirs[uuid].living and self._is_deleted_here(uuid):
                     done.deleted.append(uuid)
                     if write:
@@ -116,10 +120,12 @@ class HandBack:
 
     def _hand_back(
         self, cell_uuid: str, server: ImportedServer, before: _Side, done: HandedBack, *, write: bool
-    ) -> None:
+    ) -> bool:
+        """Returns whether Nova's records say the same already."""
         uuid, home = server.instance.uuid, self._by_uuid[cell_uuid]
         is_same_cell = before.cell is not None and before.cell.uuid == cell_uuid
-        if is_same_cell and before.server is not None and _is_same(home, before.server, server):
+        is_same = is_same_cell and before.server is not None and _is_same(home, before.server, server)
+        if is_same:
             done.unchanged += 1
         else:
             where = done.made if before.server is None else done.changed if is_same_cell else done.moved
@@ -130,20 +136,20 @@ class HandBack:
         for other in before.living:
             if write and other.uuid != cell_uuid:
                 server_writes.mark_deleted(other.database, uuid)
+        return is_same
 
     def _write(self, home: NovaCell, server: ImportedServer) -> None:
         instance = server.instance
-        node = self._node(home, instance.host, instance.node)
-        number = server_writes.write(home.database, server, node, self._objects)
+        compute_id = self._compute_id(home, instance.host, instance.node)
+        server_writes.write(home.database, server, compute_id, self._objects)
         group = groups.of_server(self._api, instance.uuid)
         api_writes.write(self._nova.api, server, home.row_id, self._objects, None if group is None else group.uuid)
-        self._note(instance.uuid, home.uuid, number)
 
-    def _note(self, uuid: str, cell_uuid: str, number: int) -> None:
+    def _note(self, uuid: str, cell_uuid: str) -> None:
         """Lets later imports know the server, which may have been made here."""
         with self._api.write() as connection:
             adoptions.save_in(
-                connection, [Adoption(server_records.KIND, uuid, _NO_DIGEST, utcnow(), number, cell_uuid)]
+                connection, [Adoption(server_records.KIND, uuid, _NO_DIGEST, utcnow(), cell_uuid=cell_uuid)]
             )
 
     def _delete(self, uuid: str, before: _Side) -> None:
@@ -166,7 +172,7 @@ class HandBack:
     def _batches(self, hosts: frozenset[str]) -> Iterator[Sequence[str]]:
         """The servers that are on these hosts by either's records."""
         found: set[str] = set()
-        table = tables.INSTANCES
+        table = narrow.PLACES
         for part in parts(sorted(hosts)):
             for cell in self._nova.cells:
                 for batch in cell.database.batches(table, 500, table.c.deleted == 0, table.c.host.in_(part)):
@@ -190,20 +196,21 @@ class HandBack:
             for uuid in there:
                 found[uuid].living.append(cell)
             here = {
-                uuid: mapped[uuid][0] for uuid in there if uuid in mapped and mapped[uuid][0]["cell_id"] == cell.row_id
+                uuid: row for uuid, row in there.items() if uuid in mapped and mapped[uuid][0]["cell_id"] == cell.row_id
             }
-            for server_rows in with_all_rows(self._nova, cell, {uuid: there[uuid] for uuid in here}, here):
+            for server_rows in with_all_rows(self._nova, cell, here):
                 uuid = server_rows.instance["uuid"]
                 found[uuid].cell, found[uuid].server = cell, server_of(server_rows, self._around)
         return found
 
-    def _node(self, cell: NovaCell, host: str | None, node: str | None) -> Node | None:
+    def _compute_id(self, cell: NovaCell, host: str | None, node: str | None) -> int | None:
+        """Nova's number of a server's compute node."""
         if host is None:
             return None
-        table = tables.COMPUTE_NODES
+        table = narrow.NODES
         found = cell.database.rows(table, table.c.deleted == 0, table.c.host == host)
         rows = [row for row in found if node is None or row["hypervisor_hostname"] == node] or found
-        return Node(rows[0]["id"], rows[0]["uuid"]) if rows else None
+        return rows[0]["id"] if rows else None
 
     @cached_property
     def _around(self) -> Surroundings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,20 +23,12 @@ _DELETED_WITH = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Node:
-    """Nova's row of the compute node of a host."""
-
-    number: int
-    uuid: str
-
-
-def write(of: NovaDatabase, server: ImportedServer, node: Node | None, objects: NovaObjects) -> int:
-    """Writes all records of a server. Returns the number of its row."""
+def write(of: NovaDatabase, server: ImportedServer, compute_id: int | None, objects: NovaObjects) -> None:
+    """Writes all records of a server. ``compute_id``: Nova's number of its compute node; None: it is on no host."""
     instance, uuid = server.instance, server.instance.uuid
     with of.write() as connection:
         at = _Rows(of, connection)
-        number = at.save(tables.INSTANCES, {"uuid": uuid}, rows.instance_row(instance, node.number if node else None))
+        at.save(tables.INSTANCES, {"uuid": uuid}, rows.instance_row(instance, compute_id))
         at.save(
             tables.INSTANCE_EXTRA,
             {"instance_uuid": uuid},
@@ -68,9 +59,8 @@ def write(of: NovaDatabase, server: ImportedServer, node: Node | None, objects: 
             at.release_port(found["address"], uuid)
             at.save(tables.VIRTUAL_INTERFACES, {"uuid": vif.id, "instance_uuid": uuid}, found)
         at.mark_others(tables.VIRTUAL_INTERFACES, uuid, [vif.id for vif in instance.network_info])
-        at.hold_devices(uuid, node, instance.pci_devices)
+        at.hold_devices(uuid, compute_id, instance.pci_devices)
         _write_history(at, server)
-    return number
 
 
 def _write_history(at: _Rows, server: ImportedServer) -> None:
@@ -155,26 +145,28 @@ class _Rows:
         """Marks the rows of a server as deleted, except those with the ``kept`` uuids."""
         if not self._of.has(table):
             return
-        where = [table.c[key] == uuid, table.c.deleted == 0]
+        where = [table.c[key] == uuid]
         if kept:
             where.append(table.c.uuid.not_in(list(kept)))
-        values = self._of.known(table, {"deleted": table.c.id, "deleted_at": utcnow().replace(microsecond=0)})
-        self._connection.execute(sa.update(table).where(*where).values(values))
+        self._mark(table, *where)
 
     def release_port(self, address: str, uuid: str) -> None:
         """Marks other servers' rows of a port as deleted: no two may have it, and they may be written later than this one."""
         table = tables.VIRTUAL_INTERFACES
-        others = (table.c.address == address, table.c.deleted == 0, table.c.instance_uuid != uuid)
-        gone = {"deleted": table.c.id, "deleted_at": utcnow().replace(microsecond=0)}
-        self._connection.execute(sa.update(table).where(*others).values(gone))
+        self._mark(table, table.c.address == address, table.c.instance_uuid != uuid)
 
-    def hold_devices(self, uuid: str, node: Node | None, devices: Collection[PciDevice]) -> None:
+    def _mark(self, table: sa.TableClause, *where: sa.ColumnElement[bool]) -> None:
+        """Marks rows as deleted, as Nova does."""
+        values = self._of.known(table, {"deleted": table.c.id, "deleted_at": rows.seconds(utcnow())})
+        self._connection.execute(sa.update(table).where(table.c.deleted == 0, *where).values(values))
+
+    def hold_devices(self, uuid: str, compute_id: int | None, devices: Collection[PciDevice]) -> None:
         """Notes which devices of its node the server has; others that it had are free."""
         table = tables.PCI_DEVICES
         free = {"status": PciDeviceStatus.AVAILABLE.value, "instance_uuid": None, "request_id": None}
         self._connection.execute(sa.update(table).where(table.c.instance_uuid == uuid).values(free))
         for address, values in rows.held_devices(devices).items():
-            where = (table.c.compute_node_id == (node.number if node else None), table.c.address == address)
+            where = (table.c.compute_node_id == compute_id, table.c.address == address)
             self._connection.execute(sa.update(table).where(*where).values({**values, "instance_uuid": uuid}))
 
 
@@ -182,4 +174,4 @@ def _equal(table: sa.TableClause, values: Mapping[str, Any]) -> list[sa.ColumnEl
     return [table.c[name] == value for name, value in values.items()]
 
 
-__all__ = ["Node", "mark_deleted", "write"]
+__all__ = ["mark_deleted", "write"]

@@ -41,17 +41,15 @@ def server_batches(
     table = tables.INSTANCES
     for batch in cell.database.batches(table, size, table.c.deleted == 0, *where):
         rows = {row["uuid"]: row for row in batch if not row["hidden"]}
-        mappings = {
-            row["instance_uuid"]: row
-            for row in _one_each(nova.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", rows))
-            if row["cell_id"] == cell.row_id
-        }
-        yield with_all_rows(nova, cell, {uuid: row for uuid, row in rows.items() if uuid in mappings}, mappings)
+        mapped = nova.api.rows_of(tables.INSTANCE_MAPPINGS, "instance_uuid", rows)
+        yield with_all_rows(
+            nova,
+            cell,
+            {uuid: row for uuid, row in rows.items() if uuid in mapped and mapped[uuid][0]["cell_id"] == cell.row_id},
+        )
 
 
-def with_all_rows(
-    nova: NovaCloud, cell: NovaCell, rows: Mapping[str, Row], mappings: Mapping[str, Row]
-) -> list[ServerRows]:
+def with_all_rows(nova: NovaCloud, cell: NovaCell, rows: Mapping[str, Row]) -> list[ServerRows]:
     """The servers whose own rows are given, by uuid, with all others that they have."""
     of, uuids = cell.database, list(rows)
     extras = _by_server(of, tables.INSTANCE_EXTRA, uuids)
@@ -72,7 +70,6 @@ def with_all_rows(
     return [
         ServerRows(
             instance=row,
-            mapping=mappings[uuid],
             extra=next(iter(extras.get(uuid, ())), _NO_EXTRA),
             system_metadata=_pairs(system.get(uuid, [])),
             metadata=_pairs(metadata.get(uuid, [])),
@@ -93,10 +90,6 @@ def with_all_rows(
 
 def _by_server(database: NovaDatabase, table: Any, uuids: list[str]) -> dict[str, list[Row]]:
     return database.rows_of(table, "instance_uuid", uuids)
-
-
-def _one_each(found: Mapping[str, list[Row]]) -> Iterator[Row]:
-    return (rows[0] for rows in found.values())
 
 
 def _pairs(rows: list[Row]) -> dict[str, str]:

@@ -16,7 +16,6 @@ class ServerRows:
     """``migrations``: of all cells. ``events``: of the actions, by their ids. ``fault``: the newest one."""
 
     instance: Row
-    mapping: Row
     extra: Row
     system_metadata: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
