@@ -93,7 +93,11 @@ def test_a_change_begins_the_time_anew(cloud: NovaCloud, nova: NovaOnDisk) -> No
             "UPDATE migrations SET status = 'migrating' WHERE id = (SELECT min(id) FROM migrations)",
             "migrations in cell2",
         ),
-        ("api", "INSERT INTO build_requests (instance_uuid) VALUES ('x')", "builds that are not scheduled"),
+        (
+            "api",
+            "INSERT INTO build_requests (instance_uuid, project_id) VALUES ('x', 'p')",
+            "builds that are not scheduled",
+        ),
     ],
 )
 def test_what_is_under_way_is_said_and_waited_for(

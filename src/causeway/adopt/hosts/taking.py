@@ -72,7 +72,8 @@ def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None,
         return _saved(services, adopted)
     try:
         recorded = records.read(services.cells.api, services.cells.database(cell.uuid), host)
-        differences = [] if found.is_taken else _differences(services, found, recorded, before, take=take)
+        findings = () if found.is_taken else _findings(services, found, recorded, before, take=take)
+        differences = list(itertools.islice(findings, _MOST_FINDINGS))
     except errors.CausewayError as failure:
         adopted.findings = [_unread(host, failure)]
         return _saved(services, adopted)
@@ -95,7 +96,7 @@ def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None,
         guests = [guest.uuid for guest in found.hypervisor.guests]
         computes.take(admin_context(), host, node_uuid=recorded.node_uuid or "", guests=guests)
     except errors.CausewayError as failure:
-        adopted.findings.append(_refused("take", host, failure))
+        adopted.findings.append(_refused(host, failure))
         adopted.state = _state_now(computes, host)
         return _saved(services, adopted)
     adopted.state = HostState.TAKEN
@@ -109,17 +110,6 @@ def _state_now(computes: AdoptingClient, host: str) -> HostState:
     except errors.CausewayError as failure:
         LOG.warning("Whether host %s was taken is unknown: %s %s", host, failure.message, failure.details)
         return HostState.TAKING
-
-
-def _differences(
-    services: AdoptServices,
-    found: FoundHost,
-    recorded: RecordedHost,
-    before: list[NovaService] | None,
-    *,
-    take: bool,
-) -> list[Finding]:
-    return list(itertools.islice(_findings(services, found, recorded, before, take=take), _MOST_FINDINGS))
 
 
 def _findings(
@@ -205,9 +195,9 @@ def _unread(host: str, failure: errors.CausewayError) -> Finding:
     )
 
 
-def _refused(what: str, host: str, failure: errors.CausewayError) -> Finding:
+def _refused(host: str, failure: errors.CausewayError) -> Finding:
     return Finding(
-        f"{what}.failed", host, f"It could not be taken: {failure.message} {failure.details}".strip(), "Run it again."
+        "take.failed", host, f"It could not be taken: {failure.message} {failure.details}".strip(), "Run it again."
     )
 
 

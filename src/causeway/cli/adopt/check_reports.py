@@ -121,15 +121,10 @@ def markdown(text: object) -> str:
 
 
 def _rendered(report: Report, kind: str) -> str:
-    import jinja2
+    # Only here: the other forms need no such library.
+    from causeway.cli import templates
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("causeway.cli.adopt", "templates"),
-        autoescape=jinja2.select_autoescape(["html.j2"]),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates.environment("causeway.cli.adopt")
     environment.filters |= {"cell": markdown, "printable": printable}
     worst = report.verdicts()
     return environment.get_template(_TEMPLATES[kind]).render(

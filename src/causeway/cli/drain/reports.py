@@ -8,9 +8,9 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-import jinja2
 import msgspec
 
+from causeway.cli import templates
 from causeway.model.drains import ARRIVED, Drain, DrainServer, DrainServerState
 from causeway.openstack_plugin import words
 
@@ -105,13 +105,7 @@ def taken(server: DrainServer) -> float | None:
 
 def as_text(report: DrainReport, template: str) -> str:
     """``template``: drain.html.j2 or drain.md.j2."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("causeway.cli.drain", "templates"),
-        autoescape=jinja2.select_autoescape(["html.j2"]),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates.environment("causeway.cli.drain")
     environment.filters |= {"size": words.size, "span": words.duration, "cell": _cell}
     names = {"report": report, "width": WIDTH, "height": HEIGHT, "taken": taken, "failed": DrainServerState.FAILED}
     return environment.get_template(template).render(names)
