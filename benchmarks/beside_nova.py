@@ -29,7 +29,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import outside
 from tests.integration.adopt.adopted_cloud import AdoptedCloud, adopted_cloud
 from tests.integration.adopt.nova_cloud import NovaCloud, missing, nova_cloud

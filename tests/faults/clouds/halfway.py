@@ -18,7 +18,7 @@ from placement.objects import allocation, consumer
 
 from causeway.embedded.placement.local import LocalPlacement
 from causeway.http.strict import WsgiApp
-from tests.functional.processes.deployment import Process
+from tests.functional.processes.own_process import Process
 
 ROOT = Path(__file__).parents[3]
 # Whether the rule is gone can only be asked again and again.

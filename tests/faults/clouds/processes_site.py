@@ -18,7 +18,8 @@ import requests
 
 from tests.faults.clouds.roles_site import FilledDeployment
 from tests.faults.clouds.site import Site
-from tests.functional.processes.deployment import Deployment, Process, until
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.own_process import Process, until
 from tests.functional.processes.rabbit import own_broker
 from tests.integration.database_servers import own_server
 from tests.ports import free_port

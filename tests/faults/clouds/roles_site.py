@@ -16,7 +16,8 @@ from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports
 from tests.faults.clouds.halfway import HalfwayDevcloud
 from tests.faults.clouds.site import Site
-from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
+from tests.functional.processes.deployment import CONDUCTORS, Deployment
+from tests.functional.processes.own_process import until
 from tests.functional.processes.rabbit import rabbit, why_not
 
 # No operation has this id.

@@ -10,7 +10,7 @@ import pytest
 
 from causeway.cli.processes import ENDS_WITHIN
 from tests.faults.clouds.processes_site import PLACEMENT, ProcessesSite
-from tests.functional.processes.deployment import Process
+from tests.functional.processes.own_process import Process
 from tests.functional.processes.rabbit import why_not
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]

@@ -16,7 +16,8 @@ from causeway.model.states import PowerState
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
 from tests.functional.processes.consumer import VERSIONED, Consumer, check_move, consumer, secrets_of
-from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment, until
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
+from tests.functional.processes.own_process import until
 from tests.functional.processes.rabbit import rabbit, why_not
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]

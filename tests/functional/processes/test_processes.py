@@ -8,7 +8,8 @@ import pytest
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
-from tests.functional.processes.deployment import CONDUCTORS, Deployment, until
+from tests.functional.processes.deployment import CONDUCTORS, Deployment
+from tests.functional.processes.own_process import until
 from tests.functional.processes.rabbit import rabbit, why_not
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]

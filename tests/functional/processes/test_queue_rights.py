@@ -25,7 +25,8 @@ from causeway.rpc.endpoint import to_wire
 from causeway.rpc.signatures import SignedContext
 from causeway.store.cell import instances
 from causeway.store.database import Database
-from tests.functional.processes.deployment import CAUSEWAY, OPTIONS, Deployment
+from tests.functional.processes.deployment import OPTIONS, Deployment
+from tests.functional.processes.own_process import CAUSEWAY
 from tests.functional.processes.rabbit import SERVER, Broker, why_not
 
 pytestmark = [

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from causeway.embedded.settings import POLICY
-from tests.functional.processes.deployment import CONDUCTORS, until
+from tests.functional.processes.deployment import CONDUCTORS
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import outside
 from tests.integration.adopt.commands import causeway
 from tests.integration.adopt.nova import MICROVERSION

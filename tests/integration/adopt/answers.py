@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import nova
 
 PATIENCE = 600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from tests.functional.processes.deployment import CAUSEWAY
+from tests.functional.processes.own_process import CAUSEWAY
 
 PATIENCE = 300.0
 

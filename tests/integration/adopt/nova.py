@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import remote_copies
 from tests.integration.adopt.nova_configuration import STATE_PATH, NovaFiles
 from tests.integration.real_services import services

@@ -14,7 +14,7 @@ from typing import Any
 import libvirt
 import sqlalchemy as sa
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt.nova_cloud import NovaCloud
 
 # Seconds until an emulated guest on a busy machine has said something more.

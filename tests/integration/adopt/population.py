@@ -10,7 +10,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from causeway.virt.lab.guest_image import build_guest_image
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import outside
 from tests.integration.adopt.nova_cloud import NovaCloud
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import nova, outside
 from tests.integration.adopt.nova_cloud import NovaCloud
 from tests.integration.adopt.population import Population

@@ -10,7 +10,7 @@ from typing import Any
 import openstack.exceptions
 import pytest
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.adopt import outside
 from tests.integration.adopt.adopted_cloud import AdoptedCloud, adopted_cloud
 from tests.integration.adopt.answers import await_status

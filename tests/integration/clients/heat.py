@@ -18,7 +18,7 @@ import yaml
 from keystoneauth1 import exceptions
 from openstack.connection import Connection
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.functional.processes.rabbit import HOSTS, rabbit
 from tests.integration.clients.cloud import ADMIN, IMAGE, MEMBER, PRIVATE, connected
 from tests.integration.clients.counts import Counts

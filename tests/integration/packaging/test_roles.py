@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.processes.deployment import Deployment, Process
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.own_process import Process
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.packaging.installed import environment_with
 from tests.ports import free_ports

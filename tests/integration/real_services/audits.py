@@ -6,7 +6,8 @@ import json
 import subprocess
 from typing import Any
 
-from tests.functional.processes.deployment import CAUSEWAY, Deployment
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.own_process import CAUSEWAY
 
 
 def audit(cloud: Deployment) -> Any:

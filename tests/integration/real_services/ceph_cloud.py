@@ -19,7 +19,7 @@ from causeway.virt.lab.drivers import LabDriver
 from causeway.virt.lab.hosts import Lab
 from causeway.virt.libvirt.storage.rbd_pool import CephPool
 from tests.functional.live.live_cloud import LiveCloud
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.ceph import Ceph, storage_network
 
 #: of a network that nothing else on this machine has

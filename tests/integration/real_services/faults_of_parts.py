@@ -21,7 +21,8 @@ from rich.table import Table
 
 from causeway import errors
 from causeway.store.api import journal
-from tests.functional.processes.deployment import Deployment, until
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.sites import Site, site_with_devcloud, site_with_services
 from tests.integration.real_services.strikes import AWAY, CUT, Away, CutOff, Kill, Scene, ServiceDies, Strike

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.database_locks import Lock, locked
 from tests.integration.real_services.faults_of_parts import moves_once_more, other_cell
 from tests.integration.real_services.services import RealServices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.guests import GuestCloud
 from tests.integration.real_services.network_journeys import NEIGHBOUR, SOURCE, devices_of, is_nowhere_else
 from tests.integration.real_services.outsiders import (

@@ -9,7 +9,8 @@ from typing import Any
 import openstack
 
 from causeway.store.api import journal
-from tests.functional.processes.deployment import CONDUCTORS, until
+from tests.functional.processes.deployment import CONDUCTORS
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.faults_of_parts import PATIENCE, asked, audit_of, other_cell, settled
 from tests.integration.real_services.sites import Site
 from tests.integration.real_services.strikes import Scene

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.virt.lab.network import PingResult, ping_result
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.configuration import render
 from tests.integration.real_services.machine import VENV, Machine
 from tests.integration.real_services.machines import PROVIDER, Machines, run

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services import ceph
 from tests.integration.real_services.barbican import ROLE, Barbican
 from tests.integration.real_services.ceph_services import CEPH, CephServices

@@ -13,7 +13,7 @@ import libvirt
 import pytest
 
 from causeway.cli.demo.guest import GuestReport
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services import ceph
 from tests.integration.real_services.ceph import Ceph
 from tests.integration.real_services.ceph_services import CEPH, NFS, ON_CEPH, CephServices

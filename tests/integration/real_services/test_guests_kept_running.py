@@ -18,7 +18,7 @@ import pytest
 
 from causeway.model.sagas import StepRecord
 from causeway.store.api import journal
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services import sessions
 from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.sessions import Sessions, Word

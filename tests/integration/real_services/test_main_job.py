@@ -8,7 +8,8 @@ import pytest
 
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal
-from tests.functional.processes.deployment import Deployment, until
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 

@@ -21,7 +21,8 @@ import pytest
 from causeway.store import schema
 from causeway.store.api import cells, journal
 from causeway.store.database import Database
-from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment, until
+from tests.functional.processes.deployment import CONDUCTORS, OPTIONS, Deployment
+from tests.functional.processes.own_process import until
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
 

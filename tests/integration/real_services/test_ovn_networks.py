@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.floating import External
 from tests.integration.real_services.guests import GuestCloud, guest_cloud_here
 from tests.integration.real_services.network_journeys import CELLS, ELSEWHERE, NEIGHBOUR, SOURCE, is_nowhere_else

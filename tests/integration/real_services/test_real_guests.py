@@ -16,7 +16,8 @@ from rich.console import Console
 from causeway.cli.demo.guest import GuestReport
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.watch import guest_report
-from tests.functional.processes.deployment import CONDUCTORS, until
+from tests.functional.processes.deployment import CONDUCTORS
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.demo import run_story
 from tests.integration.real_services.guests import GuestCloud, guest_cloud_here

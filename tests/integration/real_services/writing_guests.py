@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.virt.libvirt.commands import run
-from tests.functional.processes.deployment import until
+from tests.functional.processes.own_process import until
 from tests.integration.real_services.guests import GuestCloud
 
 # A program of the guest that numbers sectors of its volume, one after the other, and says so when each is written.

@@ -18,7 +18,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from causeway.virt.lab.guest_image import GuestImage
-from tests.functional.processes.deployment import PATIENCE, until
+from tests.functional.processes.own_process import PATIENCE, until
 from tests.integration.real_services import guests as real
 from tests.integration.real_services.configuration import render
 from tests.integration.real_services.guests import GuestCloud, Networking, guest_cloud

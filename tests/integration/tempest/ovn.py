@@ -6,7 +6,7 @@ import os
 import signal
 from contextlib import suppress
 
-from tests.functional.processes.deployment import PATIENCE, until
+from tests.functional.processes.own_process import PATIENCE, until
 from tests.integration.real_services import ovn
 from tests.integration.real_services.configuration import Options, render
 from tests.integration.real_services.guests import Networking
