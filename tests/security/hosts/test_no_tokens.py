@@ -11,13 +11,13 @@ import pytest
 from openstack import exceptions
 
 from causeway.faults.points import RPC_CLIENTS
-from causeway.rpc import compute
+from causeway.rpc import adopting, compute
 from causeway.rpc.memory import MemoryDriver
 from tests.functional.servers.moves_cloud import Cloud
 from tests.security.journeys import JOURNEYS, at_rest, built
 
 # On a cell's queue are these topics.
-TOPICS = frozenset({"compute", "cell_conductor", "super_conductor"})
+TOPICS = frozenset({"adopting", "compute", "cell_conductor", "super_conductor"})
 SECRETS = frozenset({"auth_token", "service_token", "token_info", "service_catalog"})
 
 
@@ -49,8 +49,9 @@ def secrets_in(value: Any) -> list[str]:
 
 
 def test_every_client_of_hosts_removes_tokens() -> None:
-    assert [client.__name__ for client in RPC_CLIENTS if client.to_hosts] == ["ComputeClient"]
+    assert [client.__name__ for client in RPC_CLIENTS if client.to_hosts] == ["AdoptingClient", "ComputeClient"]
     assert [client.__name__ for client in RPC_CLIENTS if client.topic == compute.TOPIC] == ["ComputeClient"]
+    assert [client.__name__ for client in RPC_CLIENTS if client.topic == adopting.TOPIC] == ["AdoptingClient"]
 
 
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.__name__)
