@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -54,6 +55,14 @@ def test_what_steps_read_and_write_stands_below_the_picture() -> None:
     assert "and all that `resize` wrote." in text
     assert "| UploadDisk | `image_id` |  |" in text
     assert "(`attachments`), (`guest`)" in text
+
+
+def test_pages_that_others_link_to_are_part_of_the_site() -> None:
+    pages = stage.pages()
+    linked = {
+        (page.parent / to).resolve() for page in pages for to in re.findall(r"\]\(([^():#\s]+\.md)[#)]", page.read_text())
+    }
+    assert linked <= set(pages)
 
 
 def test_mermaid_diagrams_of_the_pages_can_be_drawn() -> None:
