@@ -89,7 +89,11 @@ def stage(target: Path) -> None:
 
 def pages() -> list[Path]:
     """The Markdown pages of the repository that are part of the site."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "deploy").rglob("*.md"))]
+    return [
+        *sorted(ROOT.glob("*.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "deploy").rglob("*.md")),
+    ]
 
 
 def _page(page: Path, target: Path) -> str:

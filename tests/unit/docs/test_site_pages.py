@@ -60,7 +60,9 @@ def test_what_steps_read_and_write_stands_below_the_picture() -> None:
 def test_pages_that_others_link_to_are_part_of_the_site() -> None:
     pages = stage.pages()
     linked = {
-        (page.parent / to).resolve() for page in pages for to in re.findall(r"\]\(([^():#\s]+\.md)[#)]", page.read_text())
+        (page.parent / to).resolve()
+        for page in pages
+        for to in re.findall(r"\]\(([^():#\s]+\.md)[#)]", page.read_text())
     }
     assert linked <= set(pages)
 
