@@ -20,16 +20,6 @@ from tests.integration.adopt.nova_cloud import NovaCloud
 # Seconds until an emulated guest on a busy machine has said something more.
 PATIENCE = 300.0
 
-# The user data of a server whose guest counts seconds, in memory and on its disk, and says both on its console.
-TICKS = """\
-#!/bin/sh
-(n=0; while sleep 1; do
-    n=$((n + 1))
-    echo "$n" >> /disk/ticks
-    sync
-    echo "TICK n=$n lines=$(grep -c . /disk/ticks)" > /dev/console
-done) &
-"""
 # Bytes of a volume: where what a test puts there begins, and how much it is.
 FILLED_FROM, FILLED = 64 << 20, 1 << 20
 _TICK = re.compile(r"TICK n=(\d+) lines=(\d+)\s")
@@ -60,6 +50,19 @@ class Tick:
 
     number: int
     lines: int
+
+
+def counting(seconds: int) -> str:
+    """The user data of a server whose guest counts, in memory and on its disk, and says both on its console."""
+    return f"""\
+#!/bin/sh
+(n=0; while sleep {seconds}; do
+    n=$((n + 1))
+    echo "$n" >> /disk/ticks
+    sync
+    echo "TICK n=$n lines=$(grep -c . /disk/ticks)" > /dev/console
+done) &
+"""
 
 
 def guests(cloud: NovaCloud) -> list[Guest]:

@@ -1,4 +1,4 @@
-"""Servers in many states, made through Nova's API: what is there to be taken over. Their guests count (`outside.TICKS`)."""
+"""Servers in many states, made through Nova's API: what is there to be taken over. Their guests count (`outside.counting`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.integration.adopt.nova_cloud import NovaCloud
 PATIENCE = 600.0
 # generation -> cell: a flavor of a generation is tied to the hosts of its cell.
 GENERATIONS = {"gen1": "cell1", "gen2": "cell2"}
-_USER_DATA = b64encode(outside.TICKS.encode()).decode()
 _PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEVyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy population"
 
 
@@ -55,8 +54,12 @@ class Populator:
 
     def populate(self, names: Iterable[str]) -> Population:
         """Servers of these names of `SPECIMENS`, all at once."""
-        wanted = {name: SPECIMENS[name] for name in names}
-        servers = {name: self._create(name, specimen) for name, specimen in wanted.items()}
+        return self.make({name: SPECIMENS[name] for name in names})
+
+    def make(self, wanted: Mapping[str, Specimen], *, seconds: int = 1) -> Population:
+        """``wanted``: the name of each server -> what it is. ``seconds``: between the numbers that its guest counts."""
+        user_data = b64encode(outside.counting(seconds).encode()).decode()
+        servers = {name: self._create(name, specimen, user_data) for name, specimen in wanted.items()}
         for name, specimen in wanted.items():
             if specimen.boots:
                 self.wait(servers[name], "ACTIVE")
@@ -98,13 +101,13 @@ class Populator:
         for connection in (self.admin, self.member):
             connection.close()
 
-    def _create(self, name: str, specimen: Specimen) -> Any:
+    def _create(self, name: str, specimen: Specimen, user_data: str) -> Any:
         fields: dict[str, Any] = {
             "image_id": self.image,
             "networks": [{"uuid": self.network}],
             "key_name": "key",
             "config_drive": True,
-            "user_data": _USER_DATA,
+            "user_data": user_data,
             **specimen.given(self),
         }
         return self.member.compute.create_server(name=name, flavor_id=specimen.flavor, **fields)
@@ -113,6 +116,7 @@ class Populator:
         self._lift_quota()
         for generation, cell in GENERATIONS.items():
             self._tie(generation, self.cloud.nova.cells[cell])
+        self._flavor("any.small", vcpus=1, ram=128)
         image = build_guest_image(user_cache_path("causeway") / "guest-image")
         images = self.member.image
         made = images.create_image(
@@ -130,6 +134,9 @@ class Populator:
         project = self.admin.identity.find_project("demo").id
         self.admin.compute.update_quota_set(project, instances=-1, cores=-1, ram=-1)
 
+    def _flavor(self, name: str, **fields: int) -> Any:
+        return self.admin.compute.create_flavor(id=name, name=name, disk=1, **fields)
+
     def _tie(self, generation: str, hosts: Iterable[str]) -> None:
         """Flavors of a generation, which only these hosts serve."""
         compute = self.admin.compute
@@ -141,11 +148,11 @@ class Populator:
             "small": {"vcpus": 1, "ram": 128},
             "large": {"vcpus": 2, "ram": 128},
             "disks": {"vcpus": 1, "ram": 128, "ephemeral": 1, "swap": 64},
+            "more": {"vcpus": 2, "ram": 128, "ephemeral": 1, "swap": 64},
             "huge": {"vcpus": 1, "ram": 10**6},
         }
         for size, fields in sizes.items():
-            name = f"{generation}.{size}"
-            flavor = compute.create_flavor(id=name, name=name, disk=1, **fields)
+            flavor = self._flavor(f"{generation}.{size}", **fields)
             compute.create_flavor_extra_specs(flavor, {"aggregate_instance_extra_specs:generation": generation})
 
 
