@@ -125,7 +125,7 @@ class TakenCloud:
         """Where its only guest is."""
         return outside.guest_of(self.cloud, uuid).host
 
-    def check_goes_on(self, uuid: str, before: State) -> None:
+    def check_runs_on(self, uuid: str, before: State) -> None:
         """The server has one guest, of the same name and ports, which counts on the disk that it had."""
         outside.await_lines(self.cloud, uuid, before.lines)
         guest = outside.guest_of(self.cloud, uuid)

@@ -19,7 +19,7 @@ def test_a_server_is_resized_in_its_cell(taken: TakenCloud) -> None:
     taken.act(uuid, "resize", {"flavorRef": "gen1.large"}, status="VERIFY_RESIZE")
     taken.act(uuid, "confirmResize", status="ACTIVE")
     assert taken.host(uuid) == taken.cloud.nova.neighbour(here)
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
     assert "<vcpu placement='static'>2</vcpu>" in outside.guest_of(taken.cloud, uuid).definition
 
 
@@ -33,7 +33,7 @@ def test_a_resize_with_ephemeral_and_swap_disks_is_reverted(taken: TakenCloud) -
     assert there == taken.cloud.nova.neighbour(here)
     taken.act(uuid, "revertResize", status="ACTIVE")
     assert taken.host(uuid) == here
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
 
 
 @tries("migrate")
@@ -43,7 +43,7 @@ def test_a_server_on_a_volume_is_migrated(taken: TakenCloud) -> None:
     taken.act(uuid, "migrate", admin=True, status="VERIFY_RESIZE")
     taken.act(uuid, "confirmResize", status="ACTIVE")
     assert taken.host(uuid) == taken.cloud.nova.neighbour(here)
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
 
 
 @tries("shelve", "shelveOffload", "unshelve")
@@ -76,7 +76,7 @@ def test_a_server_moves_live_in_its_cell_and_then_to_another(taken: TakenCloud) 
         wanted = {"host": target, "block_migration": "auto"}
         taken.act(uuid, "os-migrateLive", wanted, admin=True, status="ACTIVE")
         assert taken.host(uuid) == target
-        taken.check_goes_on(uuid, before)
+        taken.check_runs_on(uuid, before)
         tick = outside.await_tick(taken.cloud, uuid, number)
         assert tick.lines == tick.number
     migrations = taken.call("GET", f"/os-migrations?instance_uuid={uuid}", admin=True)["migrations"]
@@ -85,7 +85,7 @@ def test_a_server_moves_live_in_its_cell_and_then_to_another(taken: TakenCloud) 
 
 @tries("evacuate")
 def test_a_server_is_evacuated_from_a_host_that_died(taken: TakenCloud) -> None:
-    """Its compute service is killed, and destroys the guest when it is back. All else of the host goes on."""
+    """Its compute service is killed, and destroys the guest when it is back. All other guests of the host run on."""
     uuid, adopted = taken.server("evacuated"), taken.adopted
     here = taken.host(uuid)
     others = [guest for guest in outside.guests(taken.cloud) if guest.host == here and guest.uuid != uuid]

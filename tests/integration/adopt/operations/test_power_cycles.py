@@ -17,7 +17,7 @@ def test_a_server_is_rebooted(taken: TakenCloud, name: str, kind: str) -> None:
     uuid = taken.server(name)
     before, first = taken.state(uuid), outside.guest_of(taken.cloud, uuid)
     taken.act(uuid, "reboot", {"type": kind}, status="ACTIVE")
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
     assert not outside.guest_of(taken.cloud, uuid).is_same_run(first)
 
 
@@ -28,18 +28,18 @@ def test_a_server_is_stopped_and_started(taken: TakenCloud) -> None:
     taken.act(uuid, "os-stop", status="SHUTOFF")
     assert outside.guest_of(taken.cloud, uuid).pid is None
     taken.act(uuid, "os-start", status="ACTIVE")
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
 
 
 @tries("suspend", "resume")
 def test_a_server_is_suspended_and_resumed(taken: TakenCloud) -> None:
-    """It counts in its memory: its numbers go on."""
+    """It counts in its memory: its numbers continue."""
     uuid = taken.server("saved")
     before, number = taken.state(uuid), outside.ticks(taken.cloud, uuid)[-1].number
     taken.act(uuid, "suspend", status="SUSPENDED")
     assert outside.guest_of(taken.cloud, uuid).pid is None
     taken.act(uuid, "resume", status="ACTIVE")
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
     assert outside.await_tick(taken.cloud, uuid, number).lines > number
 
 
@@ -50,7 +50,7 @@ def test_a_server_is_rescued_and_unrescued(taken: TakenCloud) -> None:
     taken.act(uuid, "rescue", {}, status="RESCUE")
     assert outside.guest_of(taken.cloud, uuid).definition.count("<disk ") > 1
     taken.act(uuid, "unrescue", status="ACTIVE")
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
 
 
 @tries("rebuild")
@@ -71,7 +71,7 @@ def test_a_server_is_deleted_restored_and_deleted_for_good(taken: TakenCloud) ->
     taken.call("DELETE", f"/servers/{uuid}")
     await_status(taken.adopted.admin, uuid, "SOFT_DELETED")
     taken.act(uuid, "restore", admin=True, status="ACTIVE")
-    taken.check_goes_on(uuid, before)
+    taken.check_runs_on(uuid, before)
     taken.act(uuid, "forceDelete")
     taken.await_gone(uuid)
     network = taken.adopted.admin.network

@@ -27,7 +27,7 @@ def uuid(taken: TakenCloud) -> Iterator[str]:
     before, state = outside.guest_of(taken.cloud, uuid), taken.state(uuid)
     yield uuid
     outside.check_same_runs([before], [outside.guest_of(taken.cloud, uuid)])
-    taken.check_goes_on(uuid, state)
+    taken.check_runs_on(uuid, state)
     outside.check_ticks(taken.cloud, uuid)
 
 
@@ -72,7 +72,7 @@ def test_the_console_is_shown(taken: TakenCloud, uuid: str) -> None:
 
 
 @tries("pause", "unpause")
-def test_the_guest_stands_still_and_goes_on(taken: TakenCloud, uuid: str) -> None:
+def test_the_guest_stands_still_and_runs_again(taken: TakenCloud, uuid: str) -> None:
     taken.act(uuid, "pause", status="PAUSED")
     assert outside.guest_of(taken.cloud, uuid).is_paused
     taken.act(uuid, "unpause", status="ACTIVE")
