@@ -86,6 +86,8 @@ class NovaFiles:
                 "my_ip": address,
                 "compute_driver": "libvirt.LibvirtDriver",
                 "reserved_host_memory_mb": 0,
+                # Each host is this machine, which may have two processors, and more servers than usual for those.
+                "initial_cpu_allocation_ratio": 16.0,
                 # There need be no mkfs.vfat.
                 "default_ephemeral_format": "ext4",
                 "vif_plugging_timeout": 240,

@@ -84,6 +84,7 @@ class MovingGuests(Driver, ABC):
 
     def check_live_target(self, source: LiveSource) -> None:
         self._check_target(source)
+        live_source.check_name(self._connection, source)
         if self._disks.copies_itself:
             live_source.check_copies(source, self.reaches_disks)
         if self._live.settings.reachable_here:

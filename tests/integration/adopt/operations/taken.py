@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from causeway.api import gone
@@ -11,7 +12,7 @@ from causeway.api.routes import ROUTES
 from tests.functional.processes.own_process import until
 from tests.integration.adopt import outside
 from tests.integration.adopt.adopted_cloud import AdoptedCloud
-from tests.integration.adopt.answers import PATIENCE, await_status
+from tests.integration.adopt.answers import PATIENCE
 from tests.integration.adopt.nova import MICROVERSION
 from tests.integration.adopt.nova_cloud import NovaCloud
 from tests.integration.adopt.population import SPECIMENS, Population, Populator, Specimen
@@ -54,11 +55,11 @@ WANTED: Mapping[str, Specimen] = {
 
 @dataclass(frozen=True)
 class State:
-    """What is to be seen of a server from outside, before and after an operation. ``lines``: that its disk had at least."""
+    """What was to be seen of a server from outside before an operation. ``newest``: what its guest said last."""
 
     name: str
     ports: Mapping[str, tuple[Any, ...]]
-    lines: int
+    newest: outside.Tick
 
 
 class TakenCloud:
@@ -91,11 +92,19 @@ class TakenCloud:
         return compute.request(path, method, json=body, microversion=version)
 
     def act(self, uuid: str, action: str, given: Any = None, *, status: str | None = None, admin: bool = False) -> Any:
-        """``status``: waits until the server has it."""
+        """``status``: waits until the server has it. Raises AssertionError if the action fails, or comes to another end."""
         answer = self.call("POST", f"/servers/{uuid}/action", {action: given}, admin=admin)
         if status is not None:
-            await_status(self.adopted.admin, uuid, status)
+            until(partial(self._has_or_failed, uuid, status), bool, f"{uuid} to become {status}", PATIENCE)
         return answer
+
+    def _has_or_failed(self, uuid: str, status: str) -> bool:
+        """Raises AssertionError if its newest action failed, which leaves a server as it was."""
+        newest = self.call("GET", f"/servers/{uuid}/os-instance-actions", admin=True)["instanceActions"][0]
+        assert newest["message"] is None, newest
+        found = self.call("GET", f"/servers/{uuid}", admin=True)["server"]
+        assert found["status"] != "ERROR", found["fault"]
+        return found["status"] == status and found["OS-EXT-STS:task_state"] is None
 
     def delete_all(self) -> None:
         """The servers are gone when this returns, for Nova as well once their hosts are handed back."""
@@ -111,8 +120,7 @@ class TakenCloud:
     # looks
 
     def state(self, uuid: str) -> State:
-        seen = outside.ticks(self.cloud, uuid)
-        return State(outside.guest_of(self.cloud, uuid).name, self.ports(uuid), seen[-1].lines if seen else 0)
+        return State(outside.guest_of(self.cloud, uuid).name, self.ports(uuid), outside.ticks(self.cloud, uuid)[-1])
 
     def ports(self, uuid: str) -> dict[str, tuple[Any, ...]]:
         """id -> all that a guest and its neighbours know of the port, and whether it is up."""
@@ -126,8 +134,25 @@ class TakenCloud:
         return outside.guest_of(self.cloud, uuid).host
 
     def check_runs_on(self, uuid: str, before: State) -> None:
-        """The server has one guest, of the same name and ports, which counts on the disk that it had."""
-        outside.await_lines(self.cloud, uuid, before.lines)
+        """The server has one guest, of the same name and ports, which has its memory and its disk still."""
+        tick = outside.await_lines(self.cloud, uuid, before.newest.lines)
+        assert tick.lines - tick.number == before.newest.lines - before.newest.number
+        self._check_guest(uuid, before)
+
+    def check_has_booted(self, uuid: str, before: State) -> None:
+        """The server has one guest, of the same name and ports, which has been started anew with the disk that it had."""
+        self.await_boot(uuid, before.newest)
+        self._check_guest(uuid, before)
+
+    def await_boot(self, uuid: str, before: outside.Tick) -> None:
+        """The guest has counted anew; its disk has at least the lines that it had."""
+
+        def booted() -> bool:
+            return any(tick.lines - tick.number >= before.lines for tick in outside.ticks(self.cloud, uuid))
+
+        until(booted, bool, f"{uuid} to boot with the {before.lines} lines of its disk", outside.PATIENCE)
+
+    def _check_guest(self, uuid: str, before: State) -> None:
         guest = outside.guest_of(self.cloud, uuid)
         assert (guest.name, guest.pid is not None, guest.is_paused) == (before.name, True, False)
         until(lambda: self.ports(uuid), before.ports.__eq__, f"the ports of {uuid} to be as they were", PATIENCE)

@@ -94,8 +94,8 @@ def has_volumes(xml: str) -> bool:
     return ET.fromstring(xml).find("devices/disk/serial") is not None
 
 
-def for_target(source: str, target: str) -> str:
-    """The definition ``target``, for the guest of ``source``, which is not believed.
+def for_target(source: str, target: str, *, keeps_name: bool = True) -> str:
+    """The definition ``target``, for the guest of ``source``, which is not believed. ``keeps_name``: else it is the target's.
 
     Raises `GuestRefused` if ``source`` has what ``target`` does not have, or values that are not accepted.
     """
@@ -104,7 +104,8 @@ def for_target(source: str, target: str) -> str:
     if foreign.get("type") not in (_QEMU, made.get("type")):
         raise values.refused("a hypervisor", foreign.get("type"))
     made.set("type", str(foreign.get("type")))
-    _put_text(made, "name", values.guest_name(foreign.findtext("name", ""), made.findtext("uuid", "")))
+    if keeps_name:
+        _put_text(made, "name", values.guest_name(name_of(source), made.findtext("uuid", "")))
     _check_size(foreign, made)
     _put_boot(foreign, made)
     smbios.put_foreign(foreign, made)
@@ -126,6 +127,11 @@ def for_target(source: str, target: str) -> str:
         for screen in devices.findall("graphics"):
             devices.remove(screen)
     return ET.tostring(made, encoding="unicode")
+
+
+def name_of(xml: str) -> str:
+    """The guest's name in a definition."""
+    return values.parse(xml).findtext("name", "")
 
 
 def cpu_for_target(foreign: ET.Element | None, own: ET.Element) -> ET.Element:

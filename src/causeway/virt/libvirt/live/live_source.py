@@ -29,6 +29,8 @@ from causeway.virt.live_guest import LiveDisk, LiveSource, LiveTarget
 HYPERVISOR_TYPE = "QEMU"
 # In the details of a source that knows ``blank_disks`` of a target: hosts of earlier releases do not.
 _COPIES_WHOLE = "copies_whole"
+# In the details of a source that gives a guest the name that it has at its target: hosts of earlier releases keep its name.
+_RENAMES = "renames"
 # Seconds for a libvirtd to answer.
 _REACH_SECONDS = 15.0
 MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
@@ -89,6 +91,7 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
             "uuid": uuid,
             "name": domain.findtext("name"),
             _COPIES_WHOLE: True,
+            _RENAMES: True,
         },
     )
 
@@ -124,7 +127,6 @@ def check_target(connection: Connection, source: LiveSource, *, virt_type: str, 
                 details=f"{version}, and {source.hypervisor_version} at the source",
             )
         _check_machine(hypervisor, wanted, source.details)
-        _check_name(hypervisor, source.details)
 
     connection.call("say what it can receive", ask, again=True)
 
@@ -134,6 +136,22 @@ def check_copies(source: LiveSource, reaches: Callable[[dict[str, SharedDisk]], 
     stays = bool(source.shared) and reaches(source.shared)
     if source.disks and not stays and not source.details.get(_COPIES_WHOLE):
         raise ClaimRefused("The server's host is of a release that can't copy disks into the storage of this host.")
+
+
+def check_name(connection: Connection, source: LiveSource) -> None:
+    """Raises `ClaimRefused` if another guest has the name of this one, which keeps it. Hosts of 0.1.0 do not say the name."""
+    name = source.details.get("name")
+    if not name or source.details.get(_RENAMES):
+        return
+
+    def ask(hypervisor: Any) -> str | None:
+        return power.holder_of(hypervisor, str(name))
+
+    if connection.call("say whose a name is", ask, again=True) not in (None, source.details.get("uuid")):
+        raise ClaimRefused(
+            "Another guest of the host has the name of the server's guest, and the release of the server's host can't change it.",
+            details=str(name)[:200],
+        )
 
 
 def check_reachable(control_uri: str) -> None:
@@ -159,13 +177,6 @@ def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
         raise HostUnreachable(
             "The hypervisor of the chosen host can't be reached by that of the server's host.", details=failure.details
         ) from failure
-
-
-def _check_name(hypervisor: Any, details: dict[str, Any]) -> None:
-    """A guest keeps its name while it has its memory. Hosts of 0.1.0 do not say it."""
-    name = details.get("name")
-    if name and power.holder_of(hypervisor, str(name)) not in (None, details.get("uuid")):
-        raise ClaimRefused("Another guest of the host has the name of the server's guest.", details=str(name)[:200])
 
 
 def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> None:

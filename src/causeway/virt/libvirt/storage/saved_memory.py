@@ -80,7 +80,8 @@ def take(disks: InstanceFolders, uuid: str, received: Path, wanted: str) -> None
         # The other name is somebody else's, and what the file says changes now.
         shutil.copyfile(received, path)
         received.unlink()
-    save_image.adopt(path, lambda foreign: for_target(foreign, wanted), cookie_for_target)
+    # The name that the guest had may be another guest's here.
+    save_image.adopt(path, lambda foreign: for_target(foreign, wanted, keeps_name=False), cookie_for_target)
     durable.settle(path, disks.folder(uuid) / MEMORY)
 
 
