@@ -22,10 +22,10 @@ GROUPS = _names(
 
 _DATABASE = _names(
     """
-    asyncio_connection backend connection_debug connection_parameters connection_recycle_time connection_trace
-    db_inc_retry_interval db_max_retries db_max_retry_interval db_retry_interval max_overflow max_pool_size max_retries
-    mysql_enable_ndb mysql_sql_mode mysql_wsrep_sync_wait pool_timeout retry_interval slave_connection
-    synchronous_reader use_db_reconnect
+    asyncio_connection asyncio_slave_connection backend connection_debug connection_parameters connection_recycle_time
+    connection_trace db_inc_retry_interval db_max_retries db_max_retry_interval db_retry_interval max_overflow
+    max_pool_size max_retries mysql_enable_ndb mysql_sql_mode mysql_wsrep_sync_wait pool_timeout retry_interval
+    slave_connection synchronous_reader use_db_reconnect
     """
 )
 
@@ -37,24 +37,27 @@ NAMES: dict[str, frozenset[str]] = {
     "database": _DATABASE,
     "DEFAULT": _names(
         """
-        bindir block_device_allocate_retries block_device_allocate_retries_interval cell_worker_thread_pool_size
-        compute_monitors compute_unified_topic concurrency_backend config_drive_format console_host db_driver
+        api_paste_config arq_binding_timeout backdoor_port backdoor_socket bindir block_device_allocate_retries
+        block_device_allocate_retries_interval cell_worker_thread_pool_size cert client_socket_timeout
+        compute_monitors compute_unified_topic concurrency_backend config_drive_format console_host daemon db_driver
         default_access_ip_network_name default_floating_pool default_green_pool_size default_thread_pool_size
-        disable_process_locking enable_network_quota enabled_apis enabled_ssl_apis
-        fatal_exception_format_errors firewall_driver flat_injected force_raw_images
-        graceful_shutdown_timeout heal_instance_info_cache_interval image_cache_manager_interval initialize_retry_interval
-        injected_network_template instance_build_timeout instance_delete_interval instance_usage_audit
-        instance_usage_audit_period live_migration_retry_count lock_path
-        manager_shutdown_timeout max_concurrent_builds max_concurrent_snapshots
-        maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers mkisofs_cmd
-        my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
-        osapi_compute_unique_server_name_scope osapi_compute_workers ovs_bridge periodic_enable periodic_fuzzy_delay
-        pointer_model preallocate_images pybasedir reboot_timeout rebuild_timeout
-        regenerate_instance_uuid reserved_huge_pages resume_guests_state_on_host_boot rootwrap_config
-        running_deleted_instance_action running_deleted_instance_poll_interval running_deleted_instance_timeout
-        scheduler_instance_sync_interval secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval ssl_only
-        tempdir thread_pool_statistic_period timeout_nbd update_resources_interval use_cow_images use_rootwrap_daemon
-        vcpu_pin_set virt_mkfs volume_usage_poll_interval
+        disable_process_locking enable_network_quota enabled_apis enabled_ssl_apis fatal_exception_format_errors
+        firewall_driver flat_injected force_raw_images graceful_shutdown_timeout heal_instance_info_cache_interval
+        image_cache_manager_interval initialize_retry_interval injected_network_template instance_build_timeout
+        instance_delete_interval instance_usage_audit instance_usage_audit_period key live_migration_retry_count
+        lock_path log_options manager_shutdown_timeout max_concurrent_builds max_concurrent_snapshots max_header_line
+        maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers migrate_max_retries
+        mkisofs_cmd my_block_storage_ip my_shared_fs_storage_ip network_allocate_retries osapi_compute_listen
+        osapi_compute_listen_port osapi_compute_unique_server_name_scope osapi_compute_workers ovs_bridge
+        periodic_enable periodic_fuzzy_delay pointer_model preallocate_images pybasedir reboot_timeout rebuild_timeout
+        record regenerate_instance_uuid reserved_huge_pages resize_fs_using_block_device
+        resume_guests_state_on_host_boot rootwrap_config run_external_periodic_tasks running_deleted_instance_action
+        running_deleted_instance_poll_interval running_deleted_instance_timeout scheduler_instance_sync_interval
+        secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval source_is_ipv6 ssl_only
+        stale_share_access_reconcile_interval sync_power_state_pool_size tcp_keepidle tempdir
+        thread_pool_statistic_period timeout_nbd update_resources_interval use_cow_images use_rootwrap_daemon
+        vcpu_pin_set virt_mkfs volume_usage_poll_interval web wsgi_default_pool_size wsgi_keep_alive wsgi_log_format
+        wsgi_server_debug
         """
     ),
     "image_cache": _names(
@@ -77,10 +80,10 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "compute": _names(
         """
-        consecutive_build_service_disable_threshold image_type_exclude_list
-        max_concurrent_disk_ops max_disk_devices_to_attach packing_host_numa_cells_allocation_strategy
-        provider_config_location resource_provider_association_refresh sharing_providers_max_uuids_per_request
-        shutdown_retry_interval vmdk_allowed_types
+        consecutive_build_service_disable_threshold image_type_exclude_list max_concurrent_disk_ops
+        max_disk_devices_to_attach packing_host_numa_cells_allocation_strategy provider_config_location
+        resource_provider_association_refresh sharing_providers_max_uuids_per_request shutdown_retry_interval
+        update_resources_max_workers vmdk_allowed_types
         """
     ),
     "conductor": _names(
@@ -102,30 +105,30 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "glance": _names(
         """
-        api_servers certificate_validation debug default_trusted_certificate_ids enable_certificate_validation
-        enable_rbd_download rbd_ceph_conf rbd_connect_timeout rbd_pool rbd_user verify_glance_signatures
+        api_servers certificate_validation connect_retries connect_retry_delay debug default_trusted_certificate_ids
+        enable_certificate_validation enable_rbd_download rbd_ceph_conf rbd_connect_timeout rbd_pool rbd_user
+        retriable_status_codes service_name status_code_retries status_code_retry_delay verify_glance_signatures
         """
     ),
     "libvirt": _names(
         """
-        cpu_power_governor_high cpu_power_governor_low cpu_power_management
+        ceph_mount_options ceph_mount_point_base cpu_power_governor_high cpu_power_governor_low cpu_power_management
         cpu_power_management_strategy device_detach_attempts device_detach_timeout disk_cachemodes disk_prefix
-        enabled_perf_events file_backed_memory gid_maps hw_disk_discard
-        images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name
-        images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
-        live_migration_downtime_delay live_migration_downtime_steps live_migration_parallel_connections
-        live_migration_tunnelled max_queues
-        mem_stats_period_seconds migration_inbound_addr nfs_mount_options num_aoe_discover_tries
-        num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
-        pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_destroy_volume_retries
-        rbd_destroy_volume_retry_interval realtime_scheduler_priority remote_filesystem_transport
-        rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
-        smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes
-        swtpm_group swtpm_user tb_cache_size tx_queue_size uid_maps
-        use_default_aio_mode_for_volumes use_virtio_for_bridges virtlogd_log_max_size volume_clear volume_clear_size
-        volume_enforce_multipath volume_use_multipath vzstorage_cache_path vzstorage_log_path vzstorage_mount_group
-        vzstorage_mount_opts vzstorage_mount_perms vzstorage_mount_point_base vzstorage_mount_user wait_soft_reboot_seconds
-        xen_hvmloader_path
+        enabled_perf_events file_backed_memory gid_maps hw_disk_discard images_address_space_limit
+        images_cpu_time_limit images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout
+        images_rbd_glance_store_name images_volume_group inject_key inject_partition inject_password iscsi_iface
+        iser_use_multipath live_migration_downtime_delay live_migration_downtime_steps
+        live_migration_parallel_connections live_migration_tunnelled max_queues mem_stats_period_seconds
+        migration_inbound_addr nfs_mount_options num_aoe_discover_tries num_intel_tdx_guests num_iser_scan_tries
+        num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries pmem_namespaces
+        quobyte_client_cfg quobyte_mount_point_base rbd_destroy_volume_retries rbd_destroy_volume_retry_interval
+        realtime_scheduler_priority remote_filesystem_transport rescue_kernel_id rescue_ramdisk_id rng_dev_path
+        rx_queue_size smbfs_mount_options smbfs_mount_point_base snapshot_compression snapshot_image_format
+        snapshots_directory sparse_logical_volumes supported_tpm_secret_security swtpm_group swtpm_user tb_cache_size
+        tx_queue_size uid_maps use_default_aio_mode_for_volumes use_virtio_for_bridges virtlogd_log_max_size
+        volume_clear volume_clear_size volume_enforce_multipath volume_use_multipath vzstorage_cache_path
+        vzstorage_log_path vzstorage_mount_group vzstorage_mount_opts vzstorage_mount_perms vzstorage_mount_point_base
+        vzstorage_mount_user wait_soft_reboot_seconds xen_hvmloader_path
         """
     ),
     "metrics": _names(
@@ -135,7 +138,8 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "neutron": _names(
         """
-        default_floating_pool extension_sync_interval ovs_bridge physnets
+        connect_retries connect_retry_delay default_floating_pool extension_sync_interval ovs_bridge physnets
+        retriable_status_codes service_name status_code_retries status_code_retry_delay
         """
     ),
     "notifications": _names(

@@ -200,6 +200,14 @@ def test_an_option_that_nobody_reads_is_said_to_be_misspelt(tmp_path: Path) -> N
     assert (found.verdict, "misspelt" in found.note) == (Verdict.NO_EFFECT, True)
 
 
+def test_options_of_novas_libraries_are_not_said_to_be_misspelt(tmp_path: Path) -> None:
+    text = "[DEFAULT]\nlog_options = false\nbackdoor_port = 0\ntcp_keepidle = 600\n[glance]\nservice_name = glance\n"
+    found = of(tmp_path, text)
+    assert {(str(one), one.verdict, one.note) for one in found.values()} == {
+        (name, Verdict.NO_EFFECT, "") for name in found
+    }
+
+
 def test_a_compute_needs_the_folders_of_nova(tmp_path: Path) -> None:
     said = json.loads(options(tmp_path, "[libvirt]\nvirt_type = kvm\n", more=("--json",)).output)
     assert [(each["group"], each["option"]) for each in said["to_add"]] == [*differing.OF_COMPUTES]
