@@ -85,6 +85,7 @@ class Deployment:
 
     def start(self) -> None:
         self._surround(self)
+        self._name_databases()
         self._make_databases()
         self._configure()
         self._start_control_plane()
@@ -274,12 +275,15 @@ class Deployment:
 
     # making it
 
-    def _make_databases(self) -> None:
+    def _name_databases(self) -> None:
+        """They may be empty still."""
         #: of "api", "cell0" and each cell: their URLs
-        databases = self.databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
-        self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
-        self.api_database = Database(databases["api"], "the API")
-        configured = f"--config-file={self.directory}/databases.conf"
+        self.databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
+        self._write("databases.conf", {"api_database": {"connection": self.databases["api"]}})
+        self.api_database = Database(self.databases["api"], "the API")
+
+    def _make_databases(self) -> None:
+        databases, configured = self.databases, f"--config-file={self.directory}/databases.conf"
         self.manage("db", "sync", configured, "--cell0", databases["cell0"])
         for name in self._cells:
             urls = ("--transport-url", f"{self.rabbit}/{name}", "--database-connection", databases[name])

@@ -1,6 +1,7 @@
 """A Causeway beside the Nova whose cloud it takes over: the same services around, the same hosts; own databases and queues.
 
-Its processes read Nova's files, and behind them what must differ.
+Its hosts read what `causeway adopt host-config` makes of Nova's files; its other processes read Nova's files, and behind them
+what must differ.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from tests.integration.adopt import outside
 from tests.integration.adopt.commands import causeway
 from tests.integration.adopt.nova import MICROVERSION
 from tests.integration.adopt.nova_cloud import NovaCloud
-from tests.integration.adopt.nova_configuration import STATE_PATH
 from tests.integration.real_services.guests import OPTIONS, GuestCloud
 
+# What `causeway adopt host-config` writes.
+CONFIG, LOCAL = "causeway-compute.conf", "causeway-compute.local.conf"
 # Seconds until one of Neutron's processes has ended.
 PATIENCE = 30.0
 # Of an import in which something was left out.
@@ -47,15 +49,44 @@ class AdoptedCloud(GuestCloud):
 
     def start(self) -> None:
         """Everything, with Nova's records, when this returns; computes only look."""
+        self.make_databases()
+        self.configure_hosts()
+        self.import_records()
+        self.start_control_plane()
+        for host in self.hosts:
+            self.start_role("compute", host)
+        for host in self.hosts:
+            self.processes[host].wait_ready()
+
+    def configure(self) -> None:
+        """The files of all that runs on no host, and those that commands ask for."""
         policy = self.directory / "policy.yaml"
         policy.write_text(POLICY)
         self.services.write_client_files(self.directory, policy)
-        self._make_databases()
+        self._name_databases()
         self._configure()
-        self.import_records()
+        for cell in self._cells:
+            self.queue_file(cell).write_text(f"{self.rabbit}/{cell}\n")
+
+    def make_databases(self) -> None:
+        self._make_databases()
+
+    def configure_hosts(self) -> None:
+        for host, cell in self.hosts.items():
+            words = ["--nova-config", self._nova.config_of(f"compute-{host}"), "--state-path", self.directory]
+            words += ["--transport-url-file", self.queue_file(cell), "--output", self.etc(host)]
+            said = causeway("adopt", "host-config", *map(str, words), prefix=self.prefix(host))
+            assert said.returncode == 0, said.stdout + said.stderr
+            self.give_account(host)
+
+    def give_account(self, host: str) -> None:
+        """Its own, which is no administrator's, instead of Nova's."""
+        with (self.etc(host) / LOCAL).open("a") as file:
+            file.write((self.directory / "services-compute.conf").read_text())
+
+    def start_control_plane(self) -> None:
+        """All that runs on no host; the databases are filled."""
         self._start_control_plane()
-        for host in self.hosts:
-            self.start_role("compute", host)
         for process in self.processes.values():
             process.wait_ready()
         until(self._healthy, bool, "the API to answer")
@@ -128,35 +159,38 @@ class AdoptedCloud(GuestCloud):
     # configuration
 
     def files_of(self, name: str) -> list[Path]:
-        nova = self._nova.config_of(f"compute-{name}" if name in self.hosts else "nova")
-        own = [nova, self.directory / "common.conf", self.directory / f"{name}.conf"]
-        return own if name in self.hosts else [*own, self.directory / "databases.conf"]
+        if name in self.hosts:
+            return [self.etc(name) / CONFIG, self.etc(name) / LOCAL]
+        nova = self._nova.config_of("nova")
+        return [nova, *(self.directory / f"{file}.conf" for file in ("common", name, "databases"))]
 
-    def hypervisor(self, _host: str) -> dict[str, dict[str, str]]:
-        """What `causeway adopt options` says that has to be added, and that the host was Nova's."""
-        return {
-            "adopt": {"nova_state_path": str(STATE_PATH), "nova_config_dirs": str(self._nova.config_of("nova").parent)},
-            "DEFAULT": {"instances_path": str(STATE_PATH / "instances")},
-            "libvirt": {"nfs_mount_point_base": str(STATE_PATH / "mnt")},
-            "metrics": {"enabled": "false"},
-        }
+    def etc(self, host: str) -> Path:
+        """The host's folder of Causeway's configuration."""
+        return self.directory / "etc" / host
+
+    def queue_file(self, cell: str) -> Path:
+        """Has the URL of the cell's queue."""
+        return self.directory / f"{cell}.queue"
+
+    def _configure_host(self, host: str, cell: str) -> None:
+        """Hosts have no files but those of `configure_hosts`."""
 
     def _cell_options(self, name: str) -> Sequence[str]:
-        return ("--uuid", self._cell_uuids[name])
+        return ("--uuid", self.cell_uuids[name])
 
     @cached_property
-    def _cell_uuids(self) -> dict[str, str]:
+    def cell_uuids(self) -> dict[str, str]:
         return {row["name"]: row["uuid"] for row in outside.rows(self._nova.databases["api"], "cell_mappings")}
 
 
 @contextmanager
-def adopted_cloud(nova_cloud: NovaCloud, name: str = "causeway") -> Iterator[AdoptedCloud]:
-    """Started; all hosts are Nova's at first, and in the end."""
+def new_cloud(nova_cloud: NovaCloud, name: str) -> Iterator[AdoptedCloud]:
+    """It has files, but for hosts, and nothing of it runs yet. All hosts are Nova's in the end, and nothing of it runs."""
     directory = nova_cloud.directory / name
     directory.mkdir()
     cloud = AdoptedCloud(nova_cloud, directory)
+    cloud.configure()
     try:
-        cloud.start()
         yield cloud
     finally:
         taken = [each for each in cloud.hosts if each in cloud.processes and not nova_cloud.nova.runs_compute(each)]
@@ -166,3 +200,11 @@ def adopted_cloud(nova_cloud: NovaCloud, name: str = "causeway") -> Iterator[Ado
         finally:
             cloud.kill()
             nova_cloud.nova.regain_hosts()
+
+
+@contextmanager
+def adopted_cloud(nova_cloud: NovaCloud, name: str = "causeway") -> Iterator[AdoptedCloud]:
+    """Started; all hosts are Nova's at first, and in the end."""
+    with new_cloud(nova_cloud, name) as cloud:
+        cloud.start()
+        yield cloud
