@@ -88,6 +88,9 @@ DIFFERS: Sentences = {
     ("notifications", "notify_on_state_change"): (
         "The process that saved the change sends them: an API or a conductor, never a compute."
     ),
+    ("oslo_policy", "policy_dirs"): (
+        "It must be a folder of Causeway's own: `causeway adopt freeze` denies changes by a file in Nova's."
+    ),
     ("oslo_policy", "policy_file"): (
         "Rules have Nova's names, and rules that nothing asks are listed at the start; those of Causeway's own API"
         " begin with causeway:."

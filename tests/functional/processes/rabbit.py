@@ -131,17 +131,20 @@ class Broker:
         """All that there are, in every virtual host."""
         return [queue for host in self._hosts for queue in self._queues_of(host)]
 
-    def _queues_of(self, host: str) -> list[Queue]:
-        command = [str(SERVER.with_name("rabbitmqctl")), "--quiet", "--formatter=json", "list_queues", "-p", host]
-        done = subprocess.run(
-            [*command, "name", "messages", "consumers"],
+    def control(self, *words: str) -> str:
+        """What rabbitmqctl says; raises CalledProcessError if it fails."""
+        return subprocess.run(
+            [str(SERVER.with_name("rabbitmqctl")), "--quiet", *words],
             env=self._environment,
             capture_output=True,
             text=True,
             check=True,
             timeout=START_SECONDS,
-        )
-        return [Queue(host, each["name"], each["messages"], each["consumers"]) for each in json.loads(done.stdout)]
+        ).stdout
+
+    def _queues_of(self, host: str) -> list[Queue]:
+        said = self.control("--formatter=json", "list_queues", "-p", host, "name", "messages", "consumers")
+        return [Queue(host, each["name"], each["messages"], each["consumers"]) for each in json.loads(said)]
 
 
 @contextmanager

@@ -42,7 +42,11 @@ class AdoptedCloud(GuestCloud):
             nova_cloud.broker.url,
             nova_cloud.machines,
             cells=self._nova.cells,
-            options={**OPTIONS, "oslo_policy": {"policy_file": directory / "policy.yaml"}},
+            # Nova's folder of policies may have the one that freezes it.
+            options={
+                **OPTIONS,
+                "oslo_policy": {"policy_file": directory / "policy.yaml", "policy_dirs": directory / "policy.d"},
+            },
             new_database=lambda name: nova_cloud.new_database(f"{directory.name.replace('-', '_')}_{name}"),
         )
         self.services = nova_cloud.services
@@ -62,6 +66,7 @@ class AdoptedCloud(GuestCloud):
         """The files of all that runs on no host, and those that commands ask for."""
         policy = self.directory / "policy.yaml"
         policy.write_text(POLICY)
+        policy.with_name("policy.d").mkdir()
         self.services.write_client_files(self.directory, policy)
         self._name_databases()
         self._configure()
@@ -133,8 +138,7 @@ class AdoptedCloud(GuestCloud):
 
     def take(self, *hosts: str) -> None:
         """They are ours when this returns, with Nova's newest records."""
-        for host in hosts:
-            self._nova.stop_compute(host)
+        self._nova.stop_compute(*hosts)
         self.import_records()
         said = self._adopt("host", *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
@@ -144,8 +148,7 @@ class AdoptedCloud(GuestCloud):
         nova = ("--nova-config", str(self._nova.config_of("nova")))
         said = self._adopt("hand-back", "--json", *nova, *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
-        for host in hosts:
-            self._nova.start_compute(host)
+        self._nova.start_compute(*hosts)
         report: dict[str, Any] = json.loads(said.stdout)
         return report
 

@@ -138,9 +138,8 @@ class Nova:
             self._prepare(host)
             self.launch_compute(host)
         self._machine.await_that(self._answers, "nova-api")
+        self.await_reports(dict.fromkeys(self.hosts))
         with self.connection() as admin:
-            for host in self.hosts:
-                self._await_report(admin, host, None)
             self.manage("cell_v2", "discover_hosts")
             until(
                 lambda: self._hosts_with_inventory(admin),
@@ -151,17 +150,29 @@ class Nova:
 
     # computes
 
-    def stop_compute(self, host: str) -> None:
-        """Its guests stay. Not running: nothing."""
-        if self.runs_compute(host):
-            self._machine.end(f"nova-compute-{host}", TO_END)
+    def stop_compute(self, *hosts: str) -> None:
+        """Their guests stay. Not running: nothing."""
+        running = [f"nova-compute-{host}" for host in hosts if self.runs_compute(host)]
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda name: self._machine.end(name, TO_END), running))
 
-    def start_compute(self, host: str) -> None:
-        """It has reported when this returns."""
-        with self.connection() as admin:
-            before = self._reported(admin, host)
+    def start_compute(self, *hosts: str) -> None:
+        """They have reported when this returns."""
+        before = self.reports(*hosts)
+        for host in hosts:
             self.launch_compute(host)
-            self._await_report(admin, host, before)
+        self.await_reports(before)
+
+    def reports(self, *hosts: str) -> dict[str, str | None]:
+        """When the compute of each host has reported last; None: it is down."""
+        with self.connection() as admin:
+            return {host: self._reported(admin, host) for host in hosts}
+
+    def await_reports(self, before: Mapping[str, str | None]) -> None:
+        """The next ones."""
+        with self.connection() as admin:
+            for host, last in before.items():
+                self._await_report(admin, host, last)
 
     def launch_compute(self, host: str) -> None:
         """Without waiting for anything: it may refuse to start."""
@@ -174,8 +185,7 @@ class Nova:
             held = self.home(host) / HELD_IDENTITY
             if held.exists():
                 held.rename(held.with_name("compute_id"))
-            if not self.runs_compute(host):
-                self.start_compute(host)
+        self.start_compute(*(host for host in self.hosts if not self.runs_compute(host)))
 
     def runs_compute(self, host: str) -> bool:
         return self._machine.is_running(f"nova-compute-{host}")

@@ -1,6 +1,7 @@
 """No command in the documents is one that can't be typed: each is parsed by the program that it calls, or named with a reason.
 
-Commands that are really run: docs/draining.md and the README's five minutes (tests/functional/*/test_*_as_written.py).
+Commands that are really run: docs/draining.md and the README's five minutes (tests/functional/*/test_*_as_written.py), and
+docs/adopting.md (tests/integration/adopt/test_page_as_written.py).
 """
 
 from __future__ import annotations

@@ -315,7 +315,12 @@ CODES: dict[str, Code] = {
     # options and rules
     "option_differs": Code(_O, _DIFFERS, "an option that means something else", ""),
     "option_without_effect": Code(_O, _DIFFERS, "an option without effect that matters", ""),
-    "option_to_add": Code(_O, _DIFFERS, "an option that Causeway needs and the file does not have", "Add it."),
+    "option_to_add": Code(
+        _O,
+        _DIFFERS,
+        "an option that Causeway needs and the file does not have",
+        "Add it to Causeway's file: `causeway adopt host-config` does.",
+    ),
     "option_refused": Code(_O, _BLOCKS, "a value with which no role starts", "Change it in Causeway's file."),
     "rule_unknown": Code(_R, _DIFFERS, "a rule of the policy that nothing asks", "Leave it out of Causeway's policy."),
     "rules_broken": Code(_R, _BLOCKS, "a policy file that can't be read", "Correct it: no role starts with it."),
