@@ -15,7 +15,7 @@ from tests.functional.processes.own_process import CAUSEWAY, Process
 from tests.integration.adopt.adopted_cloud import AdoptedCloud
 from tests.integration.adopt.commands import causeway
 from tests.integration.adopt.nova_cloud import NovaCloud
-from tests.unit.docs.examples import commands
+from tests.unit.docs.examples import NO_COMMANDS, commands
 
 PAGE = ROOT / "docs" / "adopting.md"
 # Programs that the page types at hosts.
@@ -36,12 +36,12 @@ def blocks() -> list[Block]:
     """All blocks of commands, in their order."""
     found: list[Block] = []
     chapter = ""
-    for part in re.finditer(r"^#+ ([^\n]*)$|^```(?:sh)?\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    for part in re.finditer(r"^#+ ([^\n]*)$|^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
         if part[1] is not None:
             chapter = part[1]
-            continue
-        number = sum(block.chapter == chapter for block in found)
-        found.append(Block(chapter, number, tuple(tuple(words) for words in commands(part[2]))))
+        elif part[2] not in NO_COMMANDS:
+            number = sum(block.chapter == chapter for block in found)
+            found.append(Block(chapter, number, tuple(tuple(words) for words in commands(part[3]))))
     return found
 
 
