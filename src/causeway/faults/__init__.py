@@ -31,6 +31,8 @@ Points:
 - ``disk.stream.in``, ``disk.stream.off``: the disk of a guest that is shelved is uploaded while the guest runs; while it is off;
   ``disk.stream.sent``: the upload has ended, and the host still has what it made for it.
 - ``image.stored``: an image of a server is where the image service keeps its own, which does not know of it yet.
+- ``adopt.take.held|marked``: a host has put Nova's identity aside; it is Causeway's, and its service does not run yet.
+  ``adopt.release.ended|unmarked``: its service has ended; it is nobody's.
 - ``driver.METHOD.before|after``: the calls to the driver that change something.
 - ``call.SERVICE METHOD ROUTE.request|reply``: calls to the services around.
 - ``rpc.TOPIC.METHOD.request|reply``: calls between our own services.

@@ -66,6 +66,9 @@ DRAIN_POINTS = (
     "drain.open.before",
     "drain.open.after",
 )
+# A host that is taken from Nova has put Nova's identity aside (held), is Causeway's and its service does not run yet (marked).
+# One that is released has ended its service, is nobody's (unmarked).
+ADOPT_POINTS = ("adopt.take.held", "adopt.take.marked", "adopt.release.ended", "adopt.release.unmarked")
 # Methods that only read, or that run beside the order which they are about: they have no points.
 _ASKS = (
     {name for name in vars(LiveEndpoint) if not name.startswith("_")}
@@ -107,6 +110,7 @@ def every_point() -> list[str]:
         *WARM_POINTS,
         *LIVE_POINTS,
         *DRAIN_POINTS,
+        *ADOPT_POINTS,
         *driver_points(),
         *call_points(),
         *rpc_points(),

@@ -125,7 +125,7 @@ def test_every_place_of_the_code_that_can_fail_is_listed_and_every_listed_one_is
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("injector.reach", "injector.fails"):
                 reached |= {one.value for one in node.args if isinstance(one, ast.Constant)}
     assert reached - POINTS == set()
-    named = {*points.DISK_POINTS, *points.WARM_POINTS, *points.LIVE_POINTS, *points.DRAIN_POINTS}
+    named = {*points.DISK_POINTS, *points.WARM_POINTS, *points.LIVE_POINTS, *points.DRAIN_POINTS, *points.ADOPT_POINTS}
     assert len(reached) > 15
     assert named - texts == set()
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from causeway import durable, errors
 from causeway.compute.host.claims import CLAIMS
+from causeway.faults import injector
 from causeway.model.found_host import FoundIdentity
 
 LOG = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class Ownership:
         durable.write(self._own, node_uuid)
         self._hold()
         try:
+            injector.reach("adopt.take.held")
             check()
         except BaseException:
             if not self.is_taken:
@@ -92,6 +94,7 @@ class Ownership:
         # The next take reads anew what servers hold here: Nova may have changed it meanwhile.
         durable.delete_tree(self._claims)
         durable.delete(self._marker)
+        injector.reach("adopt.release.unmarked")
         self._return(self._folders)
 
     def hold_again(self) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from causeway import errors
 from causeway.compute.adopting.ownership import Ownership
 from causeway.context import RequestContext
+from causeway.faults import injector
 from causeway.model.found_host import FoundHost, FoundHypervisor, NovaProcess
 from causeway.rpc.adopting import TOPIC
 from causeway.rpc.endpoint import expose
@@ -101,6 +102,7 @@ class AdoptingService:
                 self._check_guests(guests)
                 self._ownership.take(node_uuid, self._check_alone)
                 LOG.warning("Host %s was taken from Nova", self._host)
+                injector.reach("adopt.take.marked")
             if self._owned is None:
                 self._start_if_alone(refuse=True)
 
@@ -114,6 +116,7 @@ class AdoptingService:
                         details=f"host {self._host}: {', '.join(under_way[:_LONGEST_NAMES])}",
                     )
                 self._end()
+            injector.reach("adopt.release.ended")
             self._ownership.release()
             LOG.warning("Host %s is Nova's again: this service only looks", self._host)
 
