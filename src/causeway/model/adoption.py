@@ -23,7 +23,10 @@ class Finding:
 
 
 class HostState(StrEnum):
-    """``taking``: it was said that it be taken, and not yet noted that it was: it may be Causeway's."""
+    """``taking``: it was said that it be taken, and not yet noted that it was: it may be Causeway's, or nobody's.
+
+    ``taken``: until it is noted that it was handed back.
+    """
 
     IMPORTED = "imported"
     LOOKED = "looked"

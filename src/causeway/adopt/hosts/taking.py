@@ -84,32 +84,42 @@ def _adopt(services: AdoptServices, host: str, before: list[NovaService] | None,
             adopted.state = HostState.TAKEN
             return _saved(services, adopted)
     else:
-        adopted.state = HostState.LOOKED
+        adopted.state = _state_of(found, adopted.state)
         adopted.findings = differences
         _saved(services, adopted)
         if not take or any(finding.blocks for finding in adopted.findings):
             return adopted
-        # Before: an import that runs when this process has died must not write over what the host's service records.
-        adopted.state = HostState.TAKING
-        _saved(services, adopted)
+        if adopted.state is not HostState.TAKEN:
+            # Before: an import that runs when this process has died must not write over what the host's service records.
+            adopted.state = HostState.TAKING
+            _saved(services, adopted)
     try:
         guests = [guest.uuid for guest in found.hypervisor.guests]
         computes.take(admin_context(), host, node_uuid=recorded.node_uuid or "", guests=guests)
     except errors.CausewayError as failure:
         adopted.findings.append(_refused(host, failure))
-        adopted.state = _state_now(computes, host)
+        adopted.state = _state_now(computes, host, adopted.state)
         return _saved(services, adopted)
     adopted.state = HostState.TAKEN
     return _saved(services, adopted)
 
 
-def _state_now(computes: AdoptingClient, host: str) -> HostState:
+def _state_now(computes: AdoptingClient, host: str, noted: HostState) -> HostState:
     """Of a host whose take failed: only the host knows whether it is Causeway's."""
     try:
-        return HostState.TAKEN if computes.look(admin_context(), host).is_taken else HostState.LOOKED
+        return _state_of(computes.look(admin_context(), host), noted)
     except errors.CausewayError as failure:
         LOG.warning("Whether host %s was taken is unknown: %s %s", host, failure.message, failure.details)
-        return HostState.TAKING
+        return noted
+
+
+def _state_of(found: FoundHost, noted: HostState) -> HostState:
+    """``noted``: what was noted of it before."""
+    if found.is_taken or noted is HostState.TAKEN:
+        # If it is not: a hand-back died when the host was released. Nova's records may lack what changed here meanwhile.
+        return HostState.TAKEN
+    # Nova can't start where its identity is held: whoever was taking or releasing the host died.
+    return HostState.TAKING if any(each.is_held for each in found.identities) else HostState.LOOKED
 
 
 def _findings(
@@ -156,9 +166,12 @@ def _provider(placement: PlacementClient, recorded: RecordedHost) -> Iterator[Fi
         )
 
 
-def note_released(services: AdoptServices, host: str) -> AdoptedHost:
-    """Notes that Nova's records of the host are true again."""
-    return _saved(services, AdoptedHost(host, records.cell_of(services.cells, host).uuid, HostState.RELEASED))
+def note_released(services: AdoptServices, hosts: Iterable[str]) -> list[AdoptedHost]:
+    """Notes that Nova's records of the hosts are true again: of all or, if this process dies, of none."""
+    released = [AdoptedHost(host, records.cell_of(services.cells, host).uuid, HostState.RELEASED) for host in hosts]
+    with services.cells.api.write() as connection:
+        adopted_hosts.save_in(connection, released)
+    return released
 
 
 def end_service(services: AdoptServices, host: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from causeway import errors
-from causeway.adopt.hosts import nova_services, records
+from causeway.adopt.hosts import nova_services, records, taking
 from causeway.adopt.hosts.nova_services import NovaService
 from causeway.adopt.hosts.taking import AdoptServices, adopt_hosts, end_service, note_released
 from causeway.cli.main import cli
@@ -109,6 +109,8 @@ def nova(cloud: Cloud, server: Any, tmp_path: Path) -> Iterator[NovaHost]:  # no
     found.processes.clear()
     found.service.stop()
     # As if Nova had never been there.
+    with found.embedded.api_database.write() as connection:
+        connection.execute(adopted_hosts.TABLE.delete())
     (found.state / "taken").unlink(missing_ok=True)
     for file in tmp_path.glob(f"{IDENTITY}*"):
         file.rename(found.state / IDENTITY)
@@ -190,6 +192,39 @@ def test_a_take_that_fails_says_whose_the_host_is(nova: NovaHost, monkeypatch: p
     adopted = nova.adopt()
     assert (adopted.state, blocking(adopted)) == (HostState.LOOKED, {"take.failed"}) and nova.is_novas
     assert len(calls) == 2
+
+
+def test_a_host_that_is_nobody_s_may_be_causeway_s_until_it_is_taken_or_released(
+    nova: NovaHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its service died in the middle of a take, and a nova-compute was started, which did not find its identity."""
+    (nova.nova / IDENTITY).rename(nova.nova / HELD)
+    api = nova.embedded.api_database
+    nova.processes.append(NovaProcess(17, "nova-compute"))
+    for take in (False, True):
+        seen = nova.adopt(take=take)
+        assert (seen.state, "nova.runs" in blocking(seen)) == (HostState.TAKING, take)
+        # Nothing is imported over its records, and it can be handed back.
+        assert adopted_hosts.owned(api) == {HOST}
+    with monkeypatch.context() as patch:
+        patch.setattr(taking, "running", lambda _found: [])
+        refused = nova.adopt()
+    assert (refused.state, blocking(refused)) == (HostState.TAKING, {"take.failed"})
+    nova.processes.clear()
+    assert nova.adopt().state is HostState.TAKEN and nova.service.is_owner
+
+
+def test_a_host_whose_hand_back_died_is_causeway_s_until_it_is_repeated(nova: NovaHost) -> None:
+    """Its service was released, and Nova's records may lack what changed meanwhile."""
+    nova.adopt()
+    end_service(nova.services, HOST)
+    assert nova.is_novas
+    nova.processes.append(NovaProcess(17, "nova-compute"))
+    for take in (False, True):
+        assert nova.adopt(take=take).state is HostState.TAKEN
+        assert adopted_hosts.owned(nova.embedded.api_database) == {HOST} and nova.is_novas
+    nova.processes.clear()
+    assert nova.adopt().state is HostState.TAKEN and nova.service.is_owner
 
 
 def test_an_import_notes_hosts_and_changes_none_that_is_known(nova: NovaHost) -> None:
