@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.adopt.hand_back import HandedBack
@@ -60,9 +61,9 @@ class Cloud:
     def change(self, **changes: Any) -> None:
         instances.update(self.ours.of_cell("cell1"), ACTIVE, **changes)
 
-    def hand_back(self) -> HandedBack:
+    def hand_back(self, hosts: Sequence[str] = (HOST,)) -> HandedBack:
         with NovaCloud([self.nova.conf], writable=True) as nova:
-            return handing_back.hand_back(self.services, nova, handing_back.chosen(self.services, [HOST], None))
+            return handing_back.hand_back(self.services, nova, handing_back.chosen(self.services, hosts, None))
 
 
 @pytest.fixture
@@ -96,6 +97,28 @@ def test_a_host_is_ours_until_all_is_written(cloud: Cloud) -> None:
     cloud.computes.meanwhile = lambda: None
     cloud.hand_back()
     assert cloud.state is HostState.RELEASED
+
+
+def test_hosts_that_are_handed_back_together_can_be_named_again_when_that_died(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it noted them: one that was noted already would be refused as not Causeway's."""
+    both, save = [HOST, "cell1-host2"], adopted_hosts.save_in
+    adopted_hosts.save(cloud.ours.api, AdoptedHost(both[1], UUIDS["cell1"], HostState.TAKEN))
+
+    def die(connection: sa.Connection, noted: Iterable[AdoptedHost]) -> None:
+        for adopted in noted:
+            if adopted.host == both[1]:
+                raise SystemExit
+            save(connection, [adopted])
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(adopted_hosts, "save_in", die)
+        cloud.hand_back(both)
+    cloud.hand_back(both)
+    assert {each.host: each.state for each in adopted_hosts.all_hosts(cloud.ours.api)}.items() >= dict.fromkeys(
+        both, HostState.RELEASED
+    ).items()
 
 
 def test_a_host_that_was_handed_back_is_not_written_over_again(cloud: Cloud) -> None:

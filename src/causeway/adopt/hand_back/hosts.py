@@ -47,8 +47,7 @@ def hand_back(services: AdoptServices, nova: NovaCloud, hosts: Sequence[str]) ->
         taking.end_service(services, host)
     # These hosts change nothing now.
     done.add(servers.run())
-    for host in hosts:
-        taking.note_released(services, host)
+    taking.note_released(services, hosts)
     return done
 
 

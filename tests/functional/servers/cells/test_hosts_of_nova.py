@@ -123,7 +123,8 @@ def blocking(adopted: AdoptedHost) -> set[str]:
 
 def released(services: AdoptServices) -> AdoptedHost:
     end_service(services, HOST)
-    return note_released(services, HOST)
+    (adopted,) = note_released(services, [HOST])
+    return adopted
 
 
 def test_a_host_that_only_looks_takes_no_order_and_reports_nothing(nova: NovaHost, server: Any) -> None:
