@@ -78,6 +78,17 @@ def test_a_host_is_not_released_while_orders_are_carried_out(host: Host) -> None
     assert not host.ownership.is_taken and not host.service.is_owner and host.log == ["start", "stop"]
 
 
+def test_a_host_that_can_not_be_released_is_served_on(host: Host) -> None:
+    host.service.take(NODE, [])
+    (host.nova / IDENTITY).write_text("00000000-1111-4222-8333-444444444444")
+    with pytest.raises(errors.Conflict, match="differ"):
+        host.service.release()
+    assert host.ownership.is_taken and host.service.is_owner and host.log == ["start"]
+    (host.nova / IDENTITY).unlink()
+    host.service.release()
+    assert not host.ownership.is_taken and host.log == ["start", "stop"]
+
+
 def test_a_host_whose_compute_service_can_not_start_is_ours_all_the_same_and_is_started_with_the_next_take(
     host: Host,
 ) -> None:

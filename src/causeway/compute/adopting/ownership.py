@@ -86,16 +86,20 @@ class Ownership:
 
     def release(self) -> None:
         """Makes the host Nova's again. May be repeated. Raises Conflict, and changes nothing, if Nova's files disagree."""
-        found = {identity.uuid for identity in self.identities()}
-        if len(found) > 1 or None in found:
-            raise errors.Conflict(
-                "Nova's files with the identity of this host differ: nothing is changed.", details=self._listed()
-            )
+        self.check_releasable()
         # The next take reads anew what servers hold here: Nova may have changed it meanwhile.
         durable.delete_tree(self._claims)
         durable.delete(self._marker)
         injector.reach("adopt.release.unmarked")
         self._return(self._folders)
+
+    def check_releasable(self) -> None:
+        """Raises Conflict if Nova's files disagree."""
+        found = {identity.uuid for identity in self.identities()}
+        if len(found) > 1 or None in found:
+            raise errors.Conflict(
+                "Nova's files with the identity of this host differ: nothing is changed.", details=self._listed()
+            )
 
     def hold_again(self) -> None:
         """Called when the owner starts: somebody may have written Nova's file anew. Raises Conflict if it is another node's."""

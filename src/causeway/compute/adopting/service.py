@@ -108,6 +108,8 @@ class AdoptingService:
 
     def release(self) -> None:
         with self._lock:
+            # Before the host's service ends, which could not be started again then.
+            self._ownership.check_releasable()
             if self._owned is not None:
                 under_way = self._owned.work_under_way()
                 if under_way:
