@@ -16,7 +16,7 @@ from typing import Any
 
 from causeway.embedded.settings import POLICY
 from tests.functional.processes.deployment import CONDUCTORS
-from tests.functional.processes.own_process import until
+from tests.functional.processes.own_process import Process, until
 from tests.integration.adopt import outside
 from tests.integration.adopt.commands import causeway
 from tests.integration.adopt.nova import MICROVERSION
@@ -83,6 +83,8 @@ class AdoptedCloud(GuestCloud):
             said = causeway("adopt", "host-config", *map(str, words), prefix=self.prefix(host))
             assert said.returncode == 0, said.stdout + said.stderr
             self.give_account(host)
+            with (self.etc(host) / LOCAL).open("a") as file:
+                file.write("[fault_injection]\nenabled = true\n")
 
     def give_account(self, host: str) -> None:
         """Its own, which is no administrator's, instead of Nova's."""
@@ -97,9 +99,17 @@ class AdoptedCloud(GuestCloud):
         until(self._healthy, bool, "the API to answer")
         self.member, self.admin = self.connection("causeway"), self.connection("causeway-admin")
 
+    def prepare(self) -> None:
+        """Databases without records, and files: commands can be run."""
+        policy = self.directory / "policy.yaml"
+        policy.write_text(POLICY)
+        self.services.write_client_files(self.directory, policy)
+        self._make_databases()
+        self._configure()
+
     def import_records(self) -> dict[str, Any]:
         """What `causeway adopt import` says."""
-        said = self._adopt("import", "--json", "--nova-config", str(self._nova.config_of("nova")))
+        said = self.adopt("import", "--json", *self.of_nova)
         assert said.returncode in (0, LEFT_OUT), said.stdout + said.stderr
         report: dict[str, Any] = json.loads(said.stdout)
         return report
@@ -132,7 +142,7 @@ class AdoptedCloud(GuestCloud):
 
     def look(self, *hosts: str) -> list[dict[str, Any]]:
         """What differs on these hosts from the records, whoever owns them."""
-        said = self._adopt("host", "--only-look", "--json", *hosts)
+        said = self.adopt("host", "--only-look", "--json", *hosts)
         assert said.returncode in (0, 1), said.stdout + said.stderr
         return [finding for host in json.loads(said.stdout) for finding in host["findings"]]
 
@@ -140,24 +150,38 @@ class AdoptedCloud(GuestCloud):
         """They are ours when this returns, with Nova's newest records."""
         self._nova.stop_compute(*hosts)
         self.import_records()
-        said = self._adopt("host", *hosts)
+        said = self.adopt("host", *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
 
     def hand_back(self, *hosts: str) -> dict[str, Any]:
         """Their computes are Nova's again when this returns what `causeway adopt hand-back` says."""
-        nova = ("--nova-config", str(self._nova.config_of("nova")))
-        said = self._adopt("hand-back", "--json", *nova, *hosts)
+        said = self.adopt("hand-back", "--json", *self.of_nova, *hosts)
         assert said.returncode == 0, said.stdout + said.stderr
         self._nova.start_compute(*hosts)
         report: dict[str, Any] = json.loads(said.stdout)
         return report
 
     def finish(self, *words: str) -> subprocess.CompletedProcess[str]:
-        nova = ("--nova-config", str(self._nova.config_of("nova")))
-        return self._adopt("finish", *nova, "--api-url", self.api_url, *words)
+        return self.adopt("finish", *self.of_nova, "--api-url", self.api_url, *words)
 
-    def _adopt(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return causeway("adopt", *words, *(f"--config-file={file}" for file in self.files_of(CONDUCTORS[0])))
+    # commands
+
+    @property
+    def of_nova(self) -> tuple[str, str]:
+        """The option of commands that read Nova's databases."""
+        return "--nova-config", str(self._nova.config_of("nova"))
+
+    def adopt(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What `causeway adopt` says."""
+        return causeway("adopt", *words, *self._own_files())
+
+    def begin(self, *words: str) -> Process:
+        """`causeway adopt`, which runs when this returns."""
+        command, *others = words
+        return Process(self.directory, f"adopt-{command}", "adopt", command, *self._own_files(), *others)
+
+    def _own_files(self) -> list[str]:
+        return [f"--config-file={file}" for file in self.files_of(CONDUCTORS[0])]
 
     # configuration
 

@@ -156,6 +156,10 @@ class Nova:
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda name: self._machine.end(name, TO_END), running))
 
+    def kill_compute(self, host: str) -> None:
+        """SIGKILL. Its guests stay."""
+        self._machine.kill(f"nova-compute-{host}")
+
     def start_compute(self, *hosts: str) -> None:
         """They have reported when this returns."""
         before = self.reports(*hosts)

@@ -134,6 +134,13 @@ def check_same_runs(before: list[Guest], now: list[Guest]) -> None:
         assert one.is_paused == other.is_paused
 
 
+def check_undisturbed(cloud: NovaCloud, before: list[Guest], counting: str) -> None:
+    """All are as they were, and the one that counts still does."""
+    check_same_runs(before, guests(cloud))
+    await_tick(cloud, counting, ticks(cloud, counting)[-1].number)
+    check_ticks(cloud, counting)
+
+
 def volume_file(cloud: NovaCloud, volume: str) -> Path:
     """In the folder that the volume service exports."""
     return cloud.services.export(cloud.services.storage[0]) / f"volume-{volume}"

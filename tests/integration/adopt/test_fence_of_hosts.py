@@ -16,11 +16,10 @@ import pytest
 from tests.functional.processes.own_process import until
 from tests.integration.adopt import nova, outside
 from tests.integration.adopt.nova_cloud import NovaCloud
+from tests.integration.adopt.owners import REFUSED, listens
 from tests.integration.adopt.population import Population
 
 pytestmark = pytest.mark.timeout(900)
-
-REFUSED = "No local node identity found, but this is not our first startup on this host"
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,6 @@ def stopped(cloud: NovaCloud, population: Population) -> Iterator[Stopped]:
         stopped.renamed.rename(identity)
     if not cloud.nova.runs_compute(host):
         cloud.nova.start_compute(host)
-
-
-def listens(cloud: NovaCloud, host: str) -> bool:
-    """Whether anybody takes the orders for the host's nova-compute."""
-    queues = [queue for queue in cloud.broker.queues() if queue.host == f"nova-{cloud.nova.hosts[host]}"]
-    return any(queue.consumers for queue in queues if queue.name.endswith(f".{host}"))
 
 
 def records(cloud: NovaCloud, host: str) -> dict[str, Any]:
@@ -89,13 +82,13 @@ def test_a_nova_compute_without_its_identity_does_not_serve_and_changes_nothing(
     assert listens(cloud, neighbour)
     assert not stopped.identity.exists()
     assert records(cloud, stopped.host) == before
-    check_guests(cloud, guests, stopped.uuid)
+    outside.check_undisturbed(cloud, guests, stopped.uuid)
 
     cloud.nova.stop_compute(stopped.host)
     stopped.renamed.rename(stopped.identity)
     cloud.nova.start_compute(stopped.host)
     assert listens(cloud, stopped.host)
-    check_guests(cloud, guests, stopped.uuid)
+    outside.check_undisturbed(cloud, guests, stopped.uuid)
 
 
 def test_an_identity_beside_nova_conf_lets_a_nova_compute_start_as_well(cloud: NovaCloud, stopped: Stopped) -> None:
@@ -105,14 +98,7 @@ def test_an_identity_beside_nova_conf_lets_a_nova_compute_start_as_well(cloud: N
     guests = outside.guests(cloud)
     try:
         cloud.nova.start_compute(stopped.host)
-        check_guests(cloud, guests, stopped.uuid)
+        outside.check_undisturbed(cloud, guests, stopped.uuid)
     finally:
         cloud.nova.stop_compute(stopped.host)
         beside.unlink()
-
-
-def check_guests(cloud: NovaCloud, before: list[outside.Guest], counting: str) -> None:
-    """All are as they were, and the one that counts still does."""
-    outside.check_same_runs(before, outside.guests(cloud))
-    outside.await_tick(cloud, counting, outside.ticks(cloud, counting)[-1].number)
-    outside.check_ticks(cloud, counting)

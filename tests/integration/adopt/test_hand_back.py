@@ -11,15 +11,11 @@ import pytest
 from tests.functional.processes.own_process import until
 from tests.integration.adopt import outside
 from tests.integration.adopt.adopted_cloud import adopted_cloud
-from tests.integration.adopt.answers import PATIENCE, await_status, shown
+from tests.integration.adopt.answers import PATIENCE, await_status, known
 from tests.integration.adopt.nova_cloud import NovaCloud
 from tests.integration.adopt.population import Populator
 
 pytestmark = pytest.mark.timeout(1800)
-
-LAUNCHED = "OS-SRV-USG:launched_at"
-# Nova's name of a guest has the number of its row, which is another one in another cell; the guest keeps the name that it has.
-OF_THE_ROW = {"OS-EXT-SRV-ATTR:instance_name", "updated"}
 
 
 def test_a_server_that_moved_to_another_cell_is_novas_again_where_it_is(cloud: NovaCloud, populator: Populator) -> None:
@@ -52,12 +48,6 @@ def test_a_server_that_moved_to_another_cell_is_novas_again_where_it_is(cloud: N
         theirs.compute.delete_server(uuid, force=True)
         until(lambda: exists(theirs, uuid), lambda found: not found, f"{uuid} to be deleted", PATIENCE)
         assert uuid not in {guest.uuid for guest in outside.guests(cloud)}
-
-
-def known(connection: Any, uuid: str) -> dict[str, Any]:
-    """What both show of a server. Nova's databases keep whole seconds."""
-    found = {name: value for name, value in shown(connection, uuid).items() if name not in OF_THE_ROW}
-    return {**found, LAUNCHED: found[LAUNCHED].partition(".")[0]}
 
 
 def exists(connection: Any, uuid: str) -> bool:
