@@ -266,7 +266,7 @@ def test_a_nova_compute_beside_ours_does_not_serve_and_closes_the_host_to_new_se
         until(lambda: taken.adopted.status()[check][0], "success".__eq__, check)
         assert build(taken, populator).status == "ACTIVE"
     for server in taken.adopted.admin.compute.servers(name=BUILT):
-        taken.adopted.admin.compute.delete_server(server)
+        taken.adopted.admin.compute.delete_server(server, force=True)
         taken.adopted.admin.compute.wait_for_delete(server, wait=owners.PATIENCE)
 
 
