@@ -75,7 +75,10 @@ def change(canary: Canary, why: str) -> None:
 # import
 
 
-def test_an_import_that_is_killed_three_times_ends_as_one_that_was_not(cloud: NovaCloud) -> None:
+def test_an_import_that_is_killed_three_times_ends_as_one_that_was_not(
+    cloud: NovaCloud,
+    population: Population,  # noqa: ARG001
+) -> None:
     with prepared(cloud, "whole") as whole, prepared(cloud, "killed") as killed:
         report = whole.import_records()
         # No server; servers of which one half is there; servers of one cell only.
