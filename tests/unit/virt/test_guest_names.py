@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from xml.etree import ElementTree as ET
@@ -65,22 +66,16 @@ def test_a_guest_whose_recorded_name_another_guest_has_gets_the_computed_one(
     assert hypervisor.hypervisor.lookupByName(NOVAS).UUIDString() == other
 
 
-def test_a_guest_that_comes_with_its_memory_is_refused_if_another_guest_has_its_name(
-    hypervisor: TestHypervisor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guest_that_keeps_its_name_is_refused_if_another_guest_has_it(hypervisor: TestHypervisor) -> None:
     from causeway.virt.libvirt.live import live_source
 
-    # libvirt's hypervisor for tests has no machine types.
-    monkeypatch.setattr(live_source, "_check_machine", lambda *_given: None)
     said = LiveSource("QEMU", 0, details={"uuid": server().uuid, "name": NOVAS})
-
-    def check(source: LiveSource) -> None:
-        live_source.check_target(hypervisor, source, virt_type="qemu", room=1)
-
+    check = partial(live_source.check_name, hypervisor)
     check(said)
     holder = define(hypervisor, NOVAS)
     with pytest.raises(ClaimRefused, match="Another guest of the host has the name"):
         check(said)
-    # Its own guest here, and a source that says no name.
+    # Its own guest here, a source that says no name, and one that gives its guest the name that it has here.
     check(replace(said, details={"uuid": holder, "name": NOVAS}))
     check(replace(said, details={}))
+    check(replace(said, details={**said.details, "renames": True}))
