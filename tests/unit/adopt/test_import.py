@@ -9,11 +9,13 @@ import pytest
 
 from causeway import errors
 from causeway.adopt.importing import ImportReport, import_cloud, server_records
+from causeway.adopt.importing.servers import Network
 from causeway.adopt.nova import NovaCloud
 from causeway.model import rescue
+from causeway.model.adoption import AdoptedHost, HostState
 from causeway.model.soft_deleted import SINCE
 from causeway.model.states import PowerState, VmState
-from causeway.store.api import aggregates, flavors, groups, keypairs, mappings, migrations, quotas
+from causeway.store.api import adopted_hosts, aggregates, flavors, groups, keypairs, mappings, migrations, quotas
 from causeway.store.cell import actions, block_devices, hosts, instances
 from tests.unit.adopt.causeway_databases import UUIDS, OurDatabases, our_databases
 from tests.unit.adopt.nova_cloud import ROWS, NovaOnDisk
@@ -47,9 +49,11 @@ def ours(tmp_path: Path) -> Iterator[OurDatabases]:
         yield made
 
 
-def imported(nova: NovaOnDisk, ours: OurDatabases, **options: object) -> ImportReport:
+def imported(
+    nova: NovaOnDisk, ours: OurDatabases, network: Network = lambda _servers: None, **options: object
+) -> ImportReport:
     with NovaCloud([nova.conf]) as cloud:
-        return import_cloud(cloud, ours.api, ours.cells, lambda _servers: None, **options)  # type: ignore[arg-type]
+        return import_cloud(cloud, ours.api, ours.cells, network, **options)  # type: ignore[arg-type]
 
 
 def test_every_settled_server_is_imported_and_the_others_are_named(nova: NovaOnDisk, ours: OurDatabases) -> None:
@@ -224,6 +228,22 @@ def test_servers_of_hosts_that_are_ours_are_not_touched(nova: NovaOnDisk, ours: 
     assert instances.find(ours.of_cell("cell1"), "5fb84ca9-ffcf-49b3-8e92-0176af5b805b") is not None
     assert report.of("server").written == report.of("server").deleted == 0
     assert report.ours > 0
+
+
+def test_servers_of_hosts_that_are_taken_during_an_import_are_not_touched(nova: NovaOnDisk, ours: OurDatabases) -> None:
+    """Neutron is asked for their ports, which may take long, between reading Nova's records and writing ours."""
+    imported(nova, ours)
+    gone = "5fb84ca9-ffcf-49b3-8e92-0176af5b805b"
+    nova.execute("cell1", f"UPDATE instances SET display_name = 'stale' WHERE uuid IN ('{ACTIVE}', '{DATAVOL}')")
+    nova.execute("cell1", f"UPDATE instances SET deleted = id WHERE uuid = '{gone}'")
+    host = AdoptedHost("cell1-host1", UUIDS["cell1"], HostState.TAKING)
+    report = imported(nova, ours, network=lambda _servers: adopted_hosts.save(ours.api, host))
+    cell = ours.of_cell("cell1")
+    lives_on = {uuid: instances.get(cell, uuid).host for uuid in (ACTIVE, DATAVOL)}
+    assert lives_on[ACTIVE] == "cell1-host1" != lives_on[DATAVOL]
+    assert [instances.get(cell, uuid).display_name for uuid in (ACTIVE, DATAVOL)] == ["active", "stale"]
+    assert instances.find(cell, gone) is not None
+    assert (report.of("server").written, report.of("server").deleted) == (1, 0)
 
 
 def test_a_server_that_moved_here_to_another_cell_outlives_its_record_in_nova(

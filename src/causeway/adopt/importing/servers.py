@@ -16,7 +16,7 @@ from causeway.adopt.nova import NovaCell, NovaCloud, narrow, tables
 from causeway.adopt.nova.objects import UnknownRecord
 from causeway.adopt.records import ImportedServer, ServerRows, server_of
 from causeway.adopt.records.server_rows import Surroundings
-from causeway.store.api import adoptions, mappings
+from causeway.store.api import adopted_hosts, adoptions, mappings
 from causeway.store.api.adoptions import Adoption
 from causeway.store.cells import Cells
 from causeway.store.database import Database
@@ -62,6 +62,7 @@ class ServerImport:
         self.report.ours += len(ours)
         servers = self._convert([rows for rows in batch if rows.instance["uuid"] not in ours], around)
         self.network(servers)
+        servers = self._not_taken_meanwhile(servers)
         counts, digests = self.report.of(KIND), {}
         for server in servers:
             digests[server.instance.uuid] = digest_of(server)
@@ -97,6 +98,19 @@ class ServerImport:
         self.report.leave_out(KIND, left_out)
         return found
 
+    def _not_taken_meanwhile(self, servers: list[ImportedServer]) -> list[ImportedServer]:
+        """Those that do not live on a host that has become Causeway's since this import began."""
+        if not self._more_are_owned():
+            return servers
+        ours = self._on_owned(mappings.cells_of(self.api, [server.instance.uuid for server in servers]))
+        left = [each for each in servers if each.instance.uuid not in ours and each.instance.host not in self.owned]
+        self.report.ours += len(servers) - len(left)
+        return left
+
+    def _more_are_owned(self) -> bool:
+        before, self.owned = set(self.owned), {*self.owned, *adopted_hosts.owned(self.api)}
+        return self.owned != before
+
     def _ours(self, uuids: Sequence[str], known: Collection[str]) -> set[str]:
         """Servers that Nova's records are no longer true of: those that live on hosts that are Causeway's, or were made here."""
         homes = mappings.cells_of(self.api, list(uuids))
@@ -130,6 +144,7 @@ class ServerImport:
     def _delete_gone(self, known: Sequence[Adoption]) -> None:
         """Deletes servers that were imported, and that Nova has in no cell now, unless they live on hosts that are Causeway's."""
         gone = {each.key: each.cell_uuid or "" for each in known}
+        self._more_are_owned()
         for cell in self.nova.cells:
             for uuid in cell.database.rows_of(narrow.UUIDS, "uuid", list(gone)):
                 del gone[uuid]
