@@ -205,7 +205,7 @@ INSTEAD: Sentences = {
     ("DEFAULT", "compute_driver"): "Only hosts of libvirt can be taken over: leave all others to Nova.",
     ("libvirt", "images_type"): (
         "Servers whose local disks are raw or flat files, or LVM, can't be taken over as they are: move them in"
-        " Nova to hosts with qcow2 files or Ceph."
+        " Nova to hosts with qcow2 files."
     ),
     ("libvirt", "virt_type"): "Guests run in KVM or QEMU: leave other hosts to Nova.",
     ("key_manager", "backend"): "Keys are only in Barbican: take the option out, and move the keys there.",

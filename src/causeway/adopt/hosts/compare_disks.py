@@ -14,7 +14,7 @@ from causeway.model.states import PowerState
 RBD = "rbd"
 _GIB = 2**30
 _NO_DISKS = frozenset({"cdrom", "floppy"})
-_MOVE = "Move the server in Nova to a host with qcow2 files or Ceph, or leave this host to Nova."
+_MOVE = "Move the server in Nova to a host with qcow2 files, or leave this host to Nova."
 
 
 def disks(found: FoundHypervisor, server: RecordedServer, guest: FoundGuest) -> Iterator[Finding]:
