@@ -187,7 +187,7 @@ def checksums(url: str) -> dict[str, int]:
 
 def _guest(cloud: NovaCloud, host: str, domain: Any) -> Guest:
     is_active = bool(domain.isActive())
-    pid = _pid(cloud, host, domain.name()) if is_active else None
+    pid, started = _process(cloud, host, domain.name()) if is_active else (None, None)
     return Guest(
         uuid=domain.UUIDString(),
         host=host,
@@ -195,20 +195,20 @@ def _guest(cloud: NovaCloud, host: str, domain: Any) -> Guest:
         domain_id=domain.ID() if is_active else None,
         is_paused=domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED,
         pid=pid,
-        started=_started(pid) if pid is not None else None,
+        started=started,
         definition=domain.XMLDesc(),
     )
 
 
-def _pid(cloud: NovaCloud, host: str, name: str) -> int:
-    """Of a guest's process: libvirt keeps it beside its socket."""
+def _process(cloud: NovaCloud, host: str, name: str) -> tuple[int | None, int | None]:
+    """Of a guest, and since when it runs; None: it has just ended. libvirt keeps the number of its process beside its socket."""
     run = cloud.machines.endpoints[host].pid_file.with_name("run")
-    return int((run / "qemu" / f"{name}.pid").read_text())
-
-
-def _started(pid: int) -> int:
-    # The name of the program may have blanks in it; what follows is the third field.
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    try:
+        pid = int((run / "qemu" / f"{name}.pid").read_text())
+        # The name of the program may have blanks in it; what follows is the third field.
+        return pid, int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except FileNotFoundError:
+        return None, None
 
 
 @contextmanager
