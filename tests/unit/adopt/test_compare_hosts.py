@@ -24,7 +24,17 @@ from causeway.model.found_host import (
 )
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
-from tests.unit.adopt.found_hosts import INSTANCES, MAC, MOUNTS, SERVER, SHARE, found_guest, found_host, recorded_host
+from tests.unit.adopt.found_hosts import (
+    IMAGE,
+    INSTANCES,
+    MAC,
+    MOUNTS,
+    SERVER,
+    SHARE,
+    found_guest,
+    found_host,
+    recorded_host,
+)
 
 OTHER = "00000000-1111-2222-3333-444444444444"
 
@@ -167,6 +177,12 @@ def identified(cases: list[tuple[str, Change]]) -> list[str]:
 
 def test_a_host_that_agrees_with_its_records_has_no_finding() -> None:
     assert Case().findings() == []
+
+
+def test_a_root_disk_may_stand_on_the_image_as_causeway_keeps_it() -> None:
+    case = Case()
+    disk(0, base=f"{INSTANCES}/causeway/_base/{IMAGE}")(case)
+    assert case.findings() == []
 
 
 @pytest.mark.parametrize(("kind", "change"), BLOCKING, ids=identified(BLOCKING))

@@ -110,7 +110,8 @@ def _kind(disk: FoundDisk) -> str:
 
 def _root(server: RecordedServer, disk: FoundDisk) -> Iterator[Finding]:
     image = server.instance.image_ref
-    if disk.base is not None and PurePosixPath(disk.base).name != base_of(image):
+    # The second one is Causeway's, below the server's disk if it moved before its host was handed back.
+    if disk.base is not None and PurePosixPath(disk.base).name not in (base_of(image), image):
         yield Finding(
             "base.unknown",
             server.uuid,
