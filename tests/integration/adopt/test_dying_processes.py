@@ -88,8 +88,14 @@ def test_an_import_that_is_killed_three_times_ends_as_one_that_was_not(
                 await_writer()
                 command.kill()
         assert len(outside.rows(killed.databases["api"], "instance_mappings")) not in (0, servers_of(report))
-        assert not (said := killed.import_records())["unchanged"]
-        assert digests(said) == digests(report)
+        assert not killed.import_records()["unchanged"]
+        # Nova changes records by itself, one server a minute (what it remembers of ports): both follow.
+        until(
+            lambda: digests(killed.import_records()) == digests(whole.import_records()),
+            bool,
+            "both to have read the same records",
+            owners.PATIENCE,
+        )
         assert records(killed) == records(whole)
         before = {name: outside.checksums(url) for name, url in killed.databases.items()}
         assert killed.import_records()["unchanged"]
