@@ -26,7 +26,12 @@ from tests.integration.adopt.population import Population, Populator
 pytestmark = pytest.mark.timeout(1800)
 
 BUILT = "built"
-OF_A_RUN = {"adopted_hosts": {"updated_at"}, "adoptions": {"imported_at"}, "cell_mappings": {"database_connection"}}
+OF_A_RUN = {
+    "adopted_hosts": {"updated_at"},
+    "adoptions": {"imported_at"},
+    "cell_mappings": {"database_connection"},
+    "migrations": {"id"},
+}
 
 
 @pytest.fixture(scope="module")
