@@ -99,14 +99,6 @@ class AdoptedCloud(GuestCloud):
         until(self._healthy, bool, "the API to answer")
         self.member, self.admin = self.connection("causeway"), self.connection("causeway-admin")
 
-    def prepare(self) -> None:
-        """Databases without records, and files: commands can be run."""
-        policy = self.directory / "policy.yaml"
-        policy.write_text(POLICY)
-        self.services.write_client_files(self.directory, policy)
-        self._make_databases()
-        self._configure()
-
     def import_records(self) -> dict[str, Any]:
         """What `causeway adopt import` says."""
         said = self.adopt("import", "--json", *self.of_nova)
@@ -120,6 +112,13 @@ class AdoptedCloud(GuestCloud):
         made.compute.endpoint_override = f"{self.api_url}/v2.1"
         made.compute.default_microversion = MICROVERSION
         return made
+
+    def ports(self, uuid: str) -> dict[str, tuple[Any, ...]]:
+        """id -> all that a guest and its neighbours know of a server's port, and whether it is up."""
+        return {
+            port.id: (port.mac_address, tuple(each["ip_address"] for each in port.fixed_ips), port.status)
+            for port in self.admin.network.ports(device_id=uuid)
+        }
 
     def point_catalog(self, url: str) -> None:
         """The catalog has this compute API from now on, and Neutron reports there.

@@ -92,10 +92,12 @@ class Populator:
         made = self.volume(name="data")
         outside.fill(outside.volume_file(self.cloud, made.id))
         self.member.compute.create_volume_attachment(server, volumeId=made.id)
-        until(
-            lambda: self.admin.block_storage.get_volume(made.id).status, "in-use".__eq__, "the volume in use", PATIENCE
-        )
+        self.await_volume(made.id, "in-use")
         self.volumes[server.name] = made.id
+
+    def await_volume(self, volume: str, status: str) -> None:
+        volumes = self.admin.block_storage
+        until(lambda: volumes.get_volume(volume).status, status.__eq__, f"volume {volume} to be {status}", PATIENCE)
 
     def close(self) -> None:
         for connection in (self.admin, self.member):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -28,34 +27,26 @@ def taken(cloud: NovaCloud, population: Population) -> Iterator[AdoptedCloud]:  
         adopted.point_catalog(cloud.nova.url)
 
 
-def ports(cloud: AdoptedCloud, uuid: str) -> dict[str, tuple[Any, ...]]:
-    """id -> all that a guest and its neighbours know of the port, and whether it is up."""
-    return {
-        port.id: (port.mac_address, tuple(each["ip_address"] for each in port.fixed_ips), port.status)
-        for port in cloud.admin.network.ports(device_id=uuid)
-    }
-
-
 def test_a_server_moves_to_another_cell_and_back_with_disk_volume_and_ports(
     cloud: NovaCloud, population: Population, taken: AdoptedCloud
 ) -> None:
     uuid, compute = population.servers["datavol"], taken.admin.compute
     volume = outside.volume_file(cloud, population.volumes["datavol"])
-    content, had, here = outside.digest(volume), ports(taken, uuid), outside.guest_of(cloud, uuid).host
+    content, had, here = outside.digest(volume), taken.ports(uuid), outside.guest_of(cloud, uuid).host
     lines = outside.ticks(cloud, uuid)[-1].lines
 
     compute.resize_server(uuid, "gen2.small")
     there = await_status(taken.admin, uuid, "VERIFY_RESIZE").compute_host
     assert (cloud.nova.hosts[here], cloud.nova.hosts[there]) == ("cell1", "cell2")
     outside.await_lines(cloud, uuid, lines)
-    assert ports(taken, uuid) == had
+    assert taken.ports(uuid) == had
     assert [each.volume_id for each in compute.volume_attachments(uuid)] == [population.volumes["datavol"]]
     assert outside.digest(volume) == content
 
     compute.revert_server_resize(uuid)
     assert await_status(taken.admin, uuid, "ACTIVE").compute_host == here
     outside.await_lines(cloud, uuid, lines)
-    assert ports(taken, uuid) == had
+    assert taken.ports(uuid) == had
     assert outside.digest(volume) == content
 
 

@@ -100,16 +100,18 @@ class ServerImport:
 
     def _not_taken_meanwhile(self, servers: list[ImportedServer]) -> list[ImportedServer]:
         """Those that do not live on a host that has become Causeway's since this import began."""
-        if not self._more_are_owned():
+        before = set(self.owned)
+        self._look_who_owns()
+        if self.owned == before:
             return servers
         ours = self._on_owned(mappings.cells_of(self.api, [server.instance.uuid for server in servers]))
         left = [each for each in servers if each.instance.uuid not in ours and each.instance.host not in self.owned]
         self.report.ours += len(servers) - len(left)
         return left
 
-    def _more_are_owned(self) -> bool:
-        before, self.owned = set(self.owned), {*self.owned, *adopted_hosts.owned(self.api)}
-        return self.owned != before
+    def _look_who_owns(self) -> None:
+        """Hosts may be taken while the import runs."""
+        self.owned = {*self.owned, *adopted_hosts.owned(self.api)}
 
     def _ours(self, uuids: Sequence[str], known: Collection[str]) -> set[str]:
         """Servers that Nova's records are no longer true of: those that live on hosts that are Causeway's, or were made here."""
@@ -144,7 +146,7 @@ class ServerImport:
     def _delete_gone(self, known: Sequence[Adoption]) -> None:
         """Deletes servers that were imported, and that Nova has in no cell now, unless they live on hosts that are Causeway's."""
         gone = {each.key: each.cell_uuid or "" for each in known}
-        self._more_are_owned()
+        self._look_who_owns()
         for cell in self.nova.cells:
             for uuid in cell.database.rows_of(narrow.UUIDS, "uuid", list(gone)):
                 del gone[uuid]

@@ -120,14 +120,9 @@ class TakenCloud:
     # looks
 
     def state(self, uuid: str) -> State:
-        return State(outside.guest_of(self.cloud, uuid).name, self.ports(uuid), outside.ticks(self.cloud, uuid)[-1])
-
-    def ports(self, uuid: str) -> dict[str, tuple[Any, ...]]:
-        """id -> all that a guest and its neighbours know of the port, and whether it is up."""
-        return {
-            port.id: (port.mac_address, tuple(each["ip_address"] for each in port.fixed_ips), port.status)
-            for port in self.adopted.admin.network.ports(device_id=uuid)
-        }
+        return State(
+            outside.guest_of(self.cloud, uuid).name, self.adopted.ports(uuid), outside.ticks(self.cloud, uuid)[-1]
+        )
 
     def host(self, uuid: str) -> str:
         """Where its only guest is."""
@@ -155,7 +150,9 @@ class TakenCloud:
     def _check_guest(self, uuid: str, before: State) -> None:
         guest = outside.guest_of(self.cloud, uuid)
         assert (guest.name, guest.pid is not None, guest.is_paused) == (before.name, True, False)
-        until(lambda: self.ports(uuid), before.ports.__eq__, f"the ports of {uuid} to be as they were", PATIENCE)
+        until(
+            lambda: self.adopted.ports(uuid), before.ports.__eq__, f"the ports of {uuid} to be as they were", PATIENCE
+        )
 
 
 def tries(*operations: str) -> Callable[[Test], Test]:

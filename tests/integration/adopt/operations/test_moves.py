@@ -51,7 +51,7 @@ def test_a_server_on_a_volume_is_migrated(taken: TakenCloud) -> None:
 @tries("shelve", "shelveOffload", "unshelve")
 def test_a_server_is_shelved_and_unshelved(taken: TakenCloud) -> None:
     uuid = taken.server("put away")
-    before, ports = taken.state(uuid), set(taken.ports(uuid))
+    before, ports = taken.state(uuid), set(taken.adopted.ports(uuid))
     taken.act(uuid, "shelve")
     found = until(
         lambda: taken.adopted.admin.compute.get_server(uuid),
@@ -64,7 +64,7 @@ def test_a_server_is_shelved_and_unshelved(taken: TakenCloud) -> None:
     assert uuid not in {guest.uuid for guest in outside.guests(taken.cloud)}
     taken.act(uuid, "unshelve", status="ACTIVE")
     taken.await_boot(uuid, before.newest)
-    assert set(taken.ports(uuid)) == ports
+    assert set(taken.adopted.ports(uuid)) == ports
 
 
 @tries("os-migrateLive", "GET /migrations/{migration_id}")
@@ -92,7 +92,7 @@ def test_a_server_is_evacuated_from_a_host_that_died(taken: TakenCloud) -> None:
     uuid, adopted = taken.server("evacuated"), taken.adopted
     here = taken.host(uuid)
     others = [guest for guest in outside.guests(taken.cloud) if guest.host == here and guest.uuid != uuid]
-    ports = set(taken.ports(uuid))
+    ports = set(taken.adopted.ports(uuid))
     (service,) = adopted.admin.compute.services(binary="nova-compute", host=here)
     adopted.processes.pop(here).kill()
     try:
@@ -110,6 +110,6 @@ def test_a_server_is_evacuated_from_a_host_that_died(taken: TakenCloud) -> None:
     # Its disk is that of the image again.
     taken.act(uuid, "os-start", status="ACTIVE")
     outside.await_tick(taken.cloud, uuid)
-    assert set(taken.ports(uuid)) == ports
+    assert set(taken.adopted.ports(uuid)) == ports
     now = [guest for guest in outside.guests(taken.cloud) if guest.host == here]
     outside.check_same_runs(others, now)

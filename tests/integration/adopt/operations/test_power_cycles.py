@@ -67,7 +67,7 @@ def test_a_server_is_rebuilt_with_a_new_disk_and_its_ports(taken: TakenCloud) ->
 @tries("DELETE ", "forceDelete", "restore")
 def test_a_server_is_deleted_restored_and_deleted_for_good(taken: TakenCloud) -> None:
     uuid = taken.server("deleted")
-    before, ports = taken.state(uuid), taken.ports(uuid)
+    before, ports = taken.state(uuid), taken.adopted.ports(uuid)
     taken.call("DELETE", f"/servers/{uuid}")
     await_status(taken.adopted.admin, uuid, "SOFT_DELETED")
     taken.act(uuid, "restore", admin=True, status="ACTIVE")

@@ -16,7 +16,7 @@ from tests.integration.adopt.operations.taken import TakenCloud, tries
 
 pytestmark = pytest.mark.timeout(900)
 
-# The answer of what needs an agent in the guest, or a crash handler, which these guests have not.
+# The answers of what needs an agent in the guest, which these have not.
 AGENT_MISSING = {400, 409, 501}
 
 
@@ -32,8 +32,16 @@ def uuid(taken: TakenCloud) -> Iterator[str]:
 
 
 @tries(
-    *("GET ", "GET /metadata", "GET /tags", "GET /os-instance-actions", "GET /os-volume_attachments"),
-    *("GET /os-interface", "GET /os-security-groups", "GET /ips", "GET /topology", "GET /migrations"),
+    "GET ",
+    "GET /metadata",
+    "GET /tags",
+    "GET /os-instance-actions",
+    "GET /os-volume_attachments",
+    "GET /os-interface",
+    "GET /os-security-groups",
+    "GET /ips",
+    "GET /topology",
+    "GET /migrations",
 )
 def test_what_nova_knew_is_shown(taken: TakenCloud, uuid: str) -> None:
     """Nova's own records are as they were when its hosts were taken."""
@@ -93,15 +101,17 @@ def test_the_guest_stands_still_and_runs_again(taken: TakenCloud, uuid: str) -> 
 
 
 @tries(
-    *(
-        "PUT ",
-        "POST /metadata",
-        "PUT /metadata",
-        "GET /metadata/{key}",
-        "PUT /metadata/{key}",
-        "DELETE /metadata/{key}",
-    ),
-    *("PUT /tags", "DELETE /tags", "GET /tags/{tag}", "PUT /tags/{tag}", "DELETE /tags/{tag}"),
+    "PUT ",
+    "POST /metadata",
+    "PUT /metadata",
+    "GET /metadata/{key}",
+    "PUT /metadata/{key}",
+    "DELETE /metadata/{key}",
+    "PUT /tags",
+    "DELETE /tags",
+    "GET /tags/{tag}",
+    "PUT /tags/{tag}",
+    "DELETE /tags/{tag}",
 )
 def test_names_metadata_and_tags_are_changed(taken: TakenCloud, uuid: str) -> None:
     server = f"/servers/{uuid}"
@@ -126,7 +136,7 @@ def test_names_metadata_and_tags_are_changed(taken: TakenCloud, uuid: str) -> No
 @tries("lock", "unlock", "os-resetState")
 def test_states_of_records_are_changed(taken: TakenCloud, uuid: str) -> None:
     taken.act(uuid, "lock", {"locked_reason": "here"})
-    assert taken.ask("POST", f"/servers/{uuid}/action", {"pause": None}, admin=False).status_code in (202, 409)
+    assert taken.ask("POST", f"/servers/{uuid}/action", {"pause": None}).status_code == 409
     taken.act(uuid, "unlock", admin=True)
     taken.act(uuid, "os-resetState", {"state": "error"}, admin=True)
     assert taken.call("GET", f"/servers/{uuid}")["server"]["status"] == "ERROR"
@@ -135,11 +145,9 @@ def test_states_of_records_are_changed(taken: TakenCloud, uuid: str) -> None:
 
 
 @tries(
-    *(
-        "POST /os-volume_attachments",
-        "GET /os-volume_attachments/{volume_id}",
-        "PUT /os-volume_attachments/{volume_id}",
-    ),
+    "POST /os-volume_attachments",
+    "GET /os-volume_attachments/{volume_id}",
+    "PUT /os-volume_attachments/{volume_id}",
     "DELETE /os-volume_attachments/{volume_id}",
 )
 def test_a_volume_that_nova_attached_is_detached_attached_and_changed(taken: TakenCloud, uuid: str) -> None:
@@ -161,33 +169,24 @@ def test_a_volume_that_nova_attached_is_detached_attached_and_changed(taken: Tak
 
 def attach(taken: TakenCloud, path: str, volume: str) -> None:
     taken.call("POST", path, {"volumeAttachment": {"volumeId": volume}})
-    await_volume(taken, volume, "in-use")
+    taken.populator.await_volume(volume, "in-use")
 
 
 def detach(taken: TakenCloud, path: str, volume: str) -> None:
     taken.call("DELETE", f"{path}/{volume}")
-    await_volume(taken, volume, "available")
-
-
-def await_volume(taken: TakenCloud, volume: str, status: str) -> None:
-    until(
-        lambda: taken.adopted.admin.block_storage.get_volume(volume).status,
-        status.__eq__,
-        f"volume {volume} to be {status}",
-        PATIENCE,
-    )
+    taken.populator.await_volume(volume, "available")
 
 
 @tries("POST /os-interface", "GET /os-interface/{port_id}", "DELETE /os-interface/{port_id}")
 def test_ports_are_attached_and_detached(taken: TakenCloud, uuid: str) -> None:
-    path, had = f"/servers/{uuid}/os-interface", set(taken.ports(uuid))
+    path, had = f"/servers/{uuid}/os-interface", set(taken.adopted.ports(uuid))
     wanted = {"interfaceAttachment": {"net_id": taken.populator.network}}
     made = taken.call("POST", path, wanted)["interfaceAttachment"]["port_id"]
-    until(lambda: taken.ports(uuid)[made][2], "ACTIVE".__eq__, f"port {made} to be up", PATIENCE)
+    until(lambda: taken.adopted.ports(uuid)[made][2], "ACTIVE".__eq__, f"port {made} to be up", PATIENCE)
     assert taken.call("GET", f"{path}/{made}")["interfaceAttachment"]["port_id"] == made
     assert interfaces(taken, uuid) == len(had) + 1
     taken.call("DELETE", f"{path}/{made}")
-    until(lambda: set(taken.ports(uuid)), had.__eq__, f"port {made} to be gone", PATIENCE)
+    until(lambda: set(taken.adopted.ports(uuid)), had.__eq__, f"port {made} to be gone", PATIENCE)
     assert interfaces(taken, uuid) == len(had)
 
 

@@ -25,14 +25,14 @@ def test_a_server_that_nova_left_in_a_state_is_active_again(
 ) -> None:
     """Its guest counted when it was Nova's: its disk has a line of then."""
     uuid = taken.server(name)
-    ports = set(taken.ports(uuid))
+    ports = set(taken.adopted.ports(uuid))
     taken.act(uuid, action, status="ACTIVE", admin=as_admin)
     if name == "suspended":
         outside.await_tick(taken.cloud, uuid, 1)
         outside.check_ticks(taken.cloud, uuid)
     else:
         taken.await_boot(uuid, outside.Tick(1, 1))
-    assert set(taken.ports(uuid)) == ports
+    assert set(taken.adopted.ports(uuid)) == ports
 
 
 def test_a_server_that_nova_locked_is_locked_until_it_is_unlocked(taken: TakenCloud) -> None:

@@ -105,7 +105,7 @@ def for_target(source: str, target: str, *, keeps_name: bool = True) -> str:
         raise values.refused("a hypervisor", foreign.get("type"))
     made.set("type", str(foreign.get("type")))
     if keeps_name:
-        _put_text(made, "name", values.guest_name(name_of(source), made.findtext("uuid", "")))
+        _put_text(made, "name", values.guest_name(foreign.findtext("name", ""), made.findtext("uuid", "")))
     _check_size(foreign, made)
     _put_boot(foreign, made)
     smbios.put_foreign(foreign, made)
