@@ -12,6 +12,7 @@ from causeway.hardware.guest_devices import GuestDevices
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.libvirt.guest_xml.definition_shape import check
 from causeway.virt.libvirt.guest_xml.domain_xml import LIMITS, GuestDisk, domain_xml
+from causeway.virt.libvirt.guest_xml.migratable_xml import name_at_target
 from causeway.virt.libvirt.guest_xml.processor import Processor
 from causeway.virt.libvirt.guest_xml.rbd_source import CephAccess, Monitor, RbdSource
 from tests.security.bindings.sockets import port_at_socket
@@ -94,3 +95,19 @@ HOSTILE: dict[str, Callable[[str], str]] = {
 def test_what_no_target_of_ours_makes_is_refused(case: str) -> None:
     with pytest.raises(GuestRefused):
         check(HOSTILE[case](wanted("i440fx")))
+
+
+def test_a_guest_gets_the_name_that_its_target_has_for_it() -> None:
+    definition = domain_xml(OURS["q35"])
+    uuid = OURS["q35"].uuid
+    assert name_at_target(definition, uuid) == OURS["q35"].name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-x", "../a", "a b", "a\nb", "x" * 129, "instance-00000000-1111-2222-3333-444444444444"]
+)
+def test_a_target_can_not_give_a_guest_any_name(name: str) -> None:
+    """Nor that of another server's guest."""
+    definition = domain_xml(dataclasses.replace(OURS["q35"], name=name))
+    with pytest.raises(GuestRefused):
+        name_at_target(definition, OURS["q35"].uuid)

@@ -129,9 +129,9 @@ def for_target(source: str, target: str, *, keeps_name: bool = True) -> str:
     return ET.tostring(made, encoding="unicode")
 
 
-def name_of(xml: str) -> str:
-    """The guest's name in a definition."""
-    return values.parse(xml).findtext("name", "")
+def name_at_target(target: str, uuid: str) -> str:
+    """What the guest is called in the definition ``target``, which is not believed. Raises `GuestRefused`."""
+    return values.guest_name(values.parse(target).findtext("name", ""), uuid)
 
 
 def cpu_for_target(foreign: ET.Element | None, own: ET.Element) -> ET.Element:

@@ -21,13 +21,12 @@ from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.guest_xml import definition_shape
-from causeway.virt.libvirt.guest_xml import foreign_values as values
 from causeway.virt.libvirt.guest_xml.migratable_xml import (
     disks_in_storage,
     for_target,
     has_volumes,
     local_disks,
-    name_of,
+    name_at_target,
 )
 from causeway.virt.libvirt.live import dirty_memory
 from causeway.virt.libvirt.live.dead_peers import PeersOf
@@ -179,7 +178,7 @@ class LiveMigrations:
             libvirt.VIR_MIGRATE_PARAM_DEST_XML: xml,
             libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: xml,
         }
-        if (name := values.guest_name(name_of(there), uuid)) != domain.name():
+        if (name := name_at_target(there, uuid)) != domain.name():
             # Its own is another guest's there.
             parameters[libvirt.VIR_MIGRATE_PARAM_DEST_NAME] = name
         if disks:
