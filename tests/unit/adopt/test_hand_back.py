@@ -260,7 +260,8 @@ def test_a_server_that_was_deleted_here_is_deleted_in_nova(nova: NovaOnDisk, our
 
 
 def test_a_server_that_no_record_here_knows_is_not_deleted_in_nova(nova: NovaOnDisk, ours: OurDatabases) -> None:
-    server_records.delete(ours.api, ours.of_cell("cell1"), [ACTIVE])
+    with ours.api.write() as connection:
+        server_records.delete(connection, ours.of_cell("cell1"), [ACTIVE])
     assert handed_back(nova, ours).is_unchanged
     assert rows(nova, "cell1", tables.INSTANCES, ACTIVE, "uuid")
     assert whys(nova, ours) == ["Nova has it on a host that is Causeway's, and no record here knows it"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -244,6 +246,30 @@ def test_servers_of_hosts_that_are_taken_during_an_import_are_not_touched(nova: 
     assert [instances.get(cell, uuid).display_name for uuid in (ACTIVE, DATAVOL)] == ["active", "stale"]
     assert instances.find(cell, gone) is not None
     assert (report.of("server").written, report.of("server").deleted) == (1, 0)
+
+
+def test_a_host_is_not_taken_while_its_servers_are_written(
+    nova: NovaOnDisk, ours: OurDatabases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its service could have changed what the import then writes over."""
+    imported(nova, ours)
+    nova.execute("cell1", f"UPDATE instances SET display_name = 'stale' WHERE uuid = '{ACTIVE}'")
+    host, write = AdoptedHost("cell1-host1", UUIDS["cell1"], HostState.TAKING), server_records.write
+    taken: list[Future[None]] = []
+
+    def written_slowly(*given: Any) -> None:
+        taking = taker.submit(adopted_hosts.save, ours.api, host)
+        taken.append(taking)
+        with pytest.raises(TimeoutError):
+            taking.result(timeout=0.5)
+        write(*given)
+
+    with ThreadPoolExecutor(1) as taker, monkeypatch.context() as patch:
+        patch.setattr(server_records, "write", written_slowly)
+        imported(nova, ours)
+        taken[0].result(timeout=30)
+    assert instances.get(ours.of_cell("cell1"), ACTIVE).display_name == "stale"
+    assert adopted_hosts.owned(ours.api) == {"cell1-host1"}
 
 
 def test_a_server_that_moved_here_to_another_cell_outlives_its_record_in_nova(

@@ -17,35 +17,31 @@ KIND = "server"
 
 
 def write(
-    api: Database,
+    in_api: sa.Connection,
     cell: Database,
     cell_uuid: str,
     servers: Sequence[ImportedServer],
     digests: Mapping[str, str],
     nova_ids: Mapping[str, int],
 ) -> None:
-    """Replaces all records of some servers. A process that dies here leaves servers that the next import writes again."""
+    """Replaces all records of some servers. A process that dies here leaves servers that the next import writes again.
+
+    ``in_api``: a transaction of the API database that has written nothing yet.
+    """
     now, uuids = utcnow(), [server.instance.uuid for server in servers]
     with cell.write() as connection:
         _delete_from_cell(connection, uuids)
         _insert_in_cell(connection, servers, now)
-    with api.write() as connection:
-        _delete_from_api(connection, uuids)
-        _insert_in_api(connection, servers, cell_uuid, now)
-        adoptions.save_in(
-            connection, [Adoption(KIND, uuid, digests[uuid], now, nova_ids[uuid], cell_uuid) for uuid in uuids]
-        )
+    _delete_from_api(in_api, uuids)
+    _insert_in_api(in_api, servers, cell_uuid, now)
+    adoptions.save_in(in_api, [Adoption(KIND, uuid, digests[uuid], now, nova_ids[uuid], cell_uuid) for uuid in uuids])
 
 
-def delete(api: Database, cell: Database, uuids: Collection[str]) -> None:
-    """Deletes all records of some servers, and that they were imported."""
-    with api.write() as connection:
-        _delete_from_api(connection, uuids)
-    with cell.write() as connection:
-        _delete_from_cell(connection, uuids)
-    # Last, so that a process that dies before is repeated.
-    with api.write() as connection:
-        adoptions.delete_in(connection, KIND, uuids)
+def delete(in_api: sa.Connection, cell: Database, uuids: Collection[str]) -> None:
+    """Deletes all records of some servers, and that they were imported. The next import repeats it if this process dies."""
+    delete_from_cell(cell, uuids)
+    _delete_from_api(in_api, uuids)
+    adoptions.delete_in(in_api, KIND, uuids)
 
 
 def hosts_of(cell: Database, uuids: Collection[str]) -> dict[str, str | None]:

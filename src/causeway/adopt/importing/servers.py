@@ -62,7 +62,19 @@ class ServerImport:
         self.report.ours += len(ours)
         servers = self._convert([rows for rows in batch if rows.instance["uuid"] not in ours], around)
         self.network(servers)
-        servers = self._not_taken_meanwhile(servers)
+        with self.api.write() as connection:
+            # A host that is being taken waits for this: afterwards its servers are what its service makes of them.
+            self._write(connection, cell, self._still_novas(connection, servers), known, nova_ids)
+
+    def _write(
+        self,
+        connection: sa.Connection,
+        cell: NovaCell,
+        servers: Sequence[ImportedServer],
+        known: Mapping[str, Adoption],
+        nova_ids: Mapping[str, int],
+    ) -> None:
+        """Writes those that have changed since they were imported."""
         counts, digests = self.report.of(KIND), {}
         for server in servers:
             digests[server.instance.uuid] = digest_of(server)
@@ -78,7 +90,7 @@ class ServerImport:
             self._delete_from_other_cells(
                 cell.uuid, [known[s.instance.uuid] for s in changed if s.instance.uuid in known]
             )
-            server_records.write(self.api, self.cells.database(cell.uuid), cell.uuid, changed, digests, nova_ids)
+            server_records.write(connection, self.cells.database(cell.uuid), cell.uuid, changed, digests, nova_ids)
             counts.written += len(changed)
 
     def _convert(self, batch: Sequence[ServerRows], around: Surroundings) -> list[ImportedServer]:
@@ -98,34 +110,31 @@ class ServerImport:
         self.report.leave_out(KIND, left_out)
         return found
 
-    def _not_taken_meanwhile(self, servers: list[ImportedServer]) -> list[ImportedServer]:
-        """Those that do not live on a host that has become Causeway's since this import began."""
-        before = set(self.owned)
-        self._look_who_owns()
-        if self.owned == before:
-            return servers
-        ours = self._on_owned(mappings.cells_of(self.api, [server.instance.uuid for server in servers]))
-        left = [each for each in servers if each.instance.uuid not in ours and each.instance.host not in self.owned]
+    def _still_novas(self, connection: sa.Connection, servers: Sequence[ImportedServer]) -> list[ImportedServer]:
+        """Those on hosts that have not become Causeway's since this import began, and will not before the transaction ends."""
+        here = self._hosts(mappings.cells_of(self.api, [server.instance.uuid for server in servers]))
+        self._hold(connection, {*here.values(), *(each.instance.host for each in servers)})
+        taken = {uuid for uuid, host in here.items() if host in self.owned}
+        left = [each for each in servers if each.instance.uuid not in taken and each.instance.host not in self.owned]
         self.report.ours += len(servers) - len(left)
         return left
 
-    def _look_who_owns(self) -> None:
-        """Hosts may be taken while the import runs."""
-        self.owned = {*self.owned, *adopted_hosts.owned(self.api)}
+    def _hold(self, connection: sa.Connection, hosts: Collection[str | None]) -> None:
+        """Looks who owns the hosts, which does not change before the transaction ends."""
+        self.owned = {*self.owned, *adopted_hosts.hold_in(connection, {host for host in hosts if host is not None})}
 
     def _ours(self, uuids: Sequence[str], known: Collection[str]) -> set[str]:
         """Servers that Nova's records are no longer true of: those that live on hosts that are Causeway's, or were made here."""
         homes = mappings.cells_of(self.api, list(uuids))
-        return {uuid for uuid in homes if uuid not in known} | self._on_owned(homes)
+        hosts = self._hosts(homes) if self.owned else {}
+        return {uuid for uuid in homes if uuid not in known or hosts.get(uuid) in self.owned}
 
-    def _on_owned(self, homes: Mapping[str, str | None]) -> set[str]:
-        """Those that live on hosts that are Causeway's. ``homes``: server -> its cell, which may not be the imported one."""
-        found: set[str] = set()
-        for home in {home for home in homes.values() if home is not None} if self.owned else ():
-            hosts = server_records.hosts_of(
-                self.cells.database(home), [each for each, cell in homes.items() if cell == home]
-            )
-            found |= {uuid for uuid, host in hosts.items() if host in self.owned}
+    def _hosts(self, homes: Mapping[str, str | None]) -> dict[str, str | None]:
+        """server -> its host here. ``homes``: server -> its cell, which may not be the imported one."""
+        found: dict[str, str | None] = {}
+        for home in {home for home in homes.values() if home is not None}:
+            uuids = [each for each, cell in homes.items() if cell == home]
+            found |= server_records.hosts_of(self.cells.database(home), uuids)
         return found
 
     def _delete_from_other_cells(self, cell_uuid: str, known: Sequence[Adoption]) -> None:
@@ -146,15 +155,18 @@ class ServerImport:
     def _delete_gone(self, known: Sequence[Adoption]) -> None:
         """Deletes servers that were imported, and that Nova has in no cell now, unless they live on hosts that are Causeway's."""
         gone = {each.key: each.cell_uuid or "" for each in known}
-        self._look_who_owns()
         for cell in self.nova.cells:
             for uuid in cell.database.rows_of(narrow.UUIDS, "uuid", list(gone)):
                 del gone[uuid]
-        for uuid in self._on_owned(mappings.cells_of(self.api, list(gone))):
-            del gone[uuid]
-        for cell_uuid in set(gone.values()):
-            uuids = [uuid for uuid, home in gone.items() if home == cell_uuid]
-            server_records.delete(self.api, self.cells.database(cell_uuid), uuids)
+        if not gone:
+            return
+        with self.api.write() as connection:
+            hosts = self._hosts(mappings.cells_of(self.api, list(gone)))
+            self._hold(connection, hosts.values())
+            gone = {uuid: home for uuid, home in gone.items() if hosts.get(uuid) not in self.owned}
+            for home in set(gone.values()):
+                uuids = [uuid for uuid, cell_uuid in gone.items() if cell_uuid == home]
+                server_records.delete(connection, self.cells.database(home), uuids)
         self.report.of(KIND).deleted += len(gone)
 
 

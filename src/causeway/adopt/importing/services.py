@@ -12,7 +12,7 @@ from causeway.adopt.importing.report import ImportReport
 from causeway.adopt.nova import NovaCloud, tables
 from causeway.adopt.nova.database import Row
 from causeway.model import versions
-from causeway.store.api import adoptions
+from causeway.store.api import adopted_hosts, adoptions
 from causeway.store.api.adoptions import Adoption
 from causeway.store.cell.hosts import SERVICES
 from causeway.store.cells import Cells
@@ -38,9 +38,11 @@ def import_services(nova: NovaCloud, api: Database, cells: Cells, report: Import
             counts.add(digest)
             if row["uuid"] in known and known[row["uuid"]].digest == digest:
                 continue
-            with cells.database(cell.uuid).write() as connection:
-                _replace(connection, record)
             with api.write() as connection:
+                if adopted_hosts.hold_in(connection, [row["host"]]):
+                    continue
+                with cells.database(cell.uuid).write() as in_cell:
+                    _replace(in_cell, record)
                 adoptions.save_in(connection, [Adoption(_KIND, row["uuid"], digest, now, row["id"], cell.uuid)])
             counts.written += 1
     for batch in adoptions.batches(api, _KIND, 500):

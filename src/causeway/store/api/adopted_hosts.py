@@ -37,6 +37,16 @@ def owned(database: Database) -> set[str]:
         return set(connection.execute(query).scalars())
 
 
+def hold_in(connection: sa.Connection, hosts: Collection[str]) -> set[str]:
+    """Returns which of the hosts are, or may be, Causeway's. No state of them changes until the caller's transaction ends."""
+    found: set[str] = set()
+    for part in parts(sorted(hosts)):
+        # In one order, so that two imports never wait for each other.
+        query = sa.select(TABLE.c.host, TABLE.c.state).where(TABLE.c.host.in_(part)).order_by(TABLE.c.host)
+        found |= {row.host for row in connection.execute(query.with_for_update()) if row.state in OWNED}
+    return found
+
+
 def save(database: Database, adopted: AdoptedHost) -> None:
     """Records how far a host is, now."""
     with database.write() as connection:
