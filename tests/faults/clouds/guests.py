@@ -16,6 +16,7 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import RESCUE_DISK, SWAP_DISK
 from causeway.virt.simulated import firmware
 from causeway.virt.simulated.guest import Guest
+from tests.gone_guests import unless_gone
 
 
 class Guests(Protocol):
@@ -144,7 +145,9 @@ class LibvirtGuests:
         found = {}
         for host in self._hosts:
             for domain in self._domains(host):
-                if domain.UUIDString() == uuid:
+                if domain.UUIDString() != uuid:
+                    continue
+                with unless_gone():
                     found[host] = PowerState.RUNNING if domain.isActive() else PowerState.SHUTDOWN
         return found
 

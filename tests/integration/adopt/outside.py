@@ -15,6 +15,7 @@ import libvirt
 import sqlalchemy as sa
 
 from tests.functional.processes.own_process import until
+from tests.gone_guests import unless_gone
 from tests.integration.adopt.nova_cloud import NovaCloud
 
 # Seconds until an emulated guest on a busy machine has said something more.
@@ -70,7 +71,9 @@ def guests(cloud: NovaCloud) -> list[Guest]:
     found = []
     for host in cloud.machines.endpoints:
         with _hypervisor(cloud, host) as connection:
-            found += [_guest(cloud, host, domain) for domain in connection.listAllDomains()]
+            for domain in connection.listAllDomains():
+                with unless_gone():
+                    found.append(_guest(cloud, host, domain))
     return sorted(found, key=lambda guest: (guest.host, guest.name))
 
 

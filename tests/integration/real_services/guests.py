@@ -19,6 +19,7 @@ from causeway.virt.lab import hosts as lab
 from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import own_broker, why_not
+from tests.gone_guests import unless_gone
 from tests.integration.database_servers import database_server
 from tests.integration.real_services import switches
 from tests.integration.real_services.machine import VENV
@@ -159,8 +160,9 @@ class GuestCloud(Deployment):
             connection = libvirt.open(endpoint.uri)
             try:
                 for guest in connection.listAllDomains():
-                    if guest.UUIDString() == server.id and guest.isActive():
-                        found[host] = guest.XMLDesc()
+                    with unless_gone():
+                        if guest.UUIDString() == server.id and guest.isActive():
+                            found[host] = guest.XMLDesc()
             finally:
                 connection.close()
         return found
