@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from causeway.model.adoption import AdoptedHost, HostState
 from causeway.store.api import adopted_hosts, adoptions
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import instances
+from causeway.store.database import utcnow
 from tests.unit.adopt.causeway_databases import UUIDS, OurDatabases, our_databases
 from tests.unit.adopt.nova_cloud import NovaOnDisk
 from tests.unit.adopt.test_hand_back import HOSTS, import_from
@@ -88,9 +90,12 @@ def test_an_import_is_refused_from_then_on(ours: OurDatabases, nova: NovaOnDisk)
     import_from(nova, ours)
 
 
-def test_servers_without_a_host_are_handed_back_only_then(ours: OurDatabases, nova: NovaOnDisk) -> None:
-    """Before, Nova changes them."""
+def test_servers_without_a_host_that_nova_changed_as_well_are_handed_back_only_then(
+    ours: OurDatabases, nova: NovaOnDisk
+) -> None:
     instances.update(ours.of_cell("cell0"), by_name("nohost"), display_name="renamed")
+    later = utcnow() + timedelta(minutes=1)
+    nova.execute("cell0", f"UPDATE instances SET updated_at = '{later}' WHERE uuid = '{by_name('nohost')}'")
 
     def changed() -> list[str]:
         with NovaCloud([nova.conf], writable=True) as cloud:

@@ -405,3 +405,62 @@ def test_rows_that_nova_marks_as_deleted_have_times() -> None:
     assert lasting
     for table in lasting:
         assert {"created_at", "updated_at", "deleted_at"} <= set(table.c.keys()), table.name
+
+
+def test_a_server_that_nova_had_shelved_and_that_was_unshelved_and_deleted_here_is_deleted_in_nova(
+    nova: NovaOnDisk, ours: OurDatabases
+) -> None:
+    uuid, cell = shelve_in_nova(nova, ours)
+    server_here(ours, cell, uuid, host="cell1-host1", vm_state=VmState.ACTIVE)
+    server_here(ours, cell, uuid, deleted=True, deleted_at=utcnow())
+    assert handed_back(nova, ours).deleted == [uuid]
+    assert rows(nova, cell, tables.INSTANCES, uuid, "uuid") == []
+    assert handed_back(nova, ours).is_unchanged
+
+
+def test_a_server_that_is_shelved_in_nova_and_here_has_the_image_that_was_made_last(
+    nova: NovaOnDisk, ours: OurDatabases
+) -> None:
+    """It was unshelved on a host that is ours, which deletes the image that Nova made, and shelved again."""
+    uuid, cell = shelve_in_nova(nova, ours)
+    system = instances.get(ours.of_cell(cell), uuid).system_metadata
+    server_here(ours, cell, uuid, system_metadata={**system, "shelved_image_id": "made here"})
+    assert handed_back(nova, ours).changed == [uuid]
+    found = {row["key"]: row["value"] for row in rows(nova, cell, tables.INSTANCE_SYSTEM_METADATA, uuid)}
+    assert found["shelved_image_id"] == "made here"
+    assert handed_back(nova, ours).is_unchanged
+
+
+@pytest.mark.parametrize("host", [None, "cell9-host9"], ids=["shelved", "unshelved"])
+def test_a_server_without_a_host_that_nova_has_changed_since_its_import_stays_as_nova_has_it(
+    nova: NovaOnDisk, ours: OurDatabases, host: str | None
+) -> None:
+    """Until the finish it is Nova's."""
+    uuid, cell = shelve_in_nova(nova, ours)
+    server_here(ours, cell, uuid, display_name="changed here")
+    later = utcnow() + timedelta(minutes=1)
+    nova.execute(
+        cell,
+        f"UPDATE instances SET display_name = 'changed in nova', updated_at = '{later}', "
+        f"host = {'NULL' if host is None else repr(host)} WHERE uuid = '{uuid}'",
+    )
+    assert handed_back(nova, ours).is_unchanged
+    assert [row["display_name"] for row in rows(nova, cell, tables.INSTANCES, uuid, "uuid")] == ["changed in nova"]
+    assert whys(nova, ours) == []
+
+
+def test_a_server_that_was_made_and_shelved_here_is_made_in_nova(nova: NovaOnDisk, ours: OurDatabases) -> None:
+    make_here(ours)
+    server_here(ours, "cell1", NEW, host=None, node=None, vm_state=VmState.SHELVED_OFFLOADED)
+    assert handed_back(nova, ours).made == [NEW]
+    assert handed_back(nova, ours).is_unchanged
+
+
+def shelve_in_nova(nova: NovaOnDisk, ours: OurDatabases) -> tuple[str, str]:
+    """A server that Nova shelved before it was imported, and its cell."""
+    nova.execute(
+        "cell1", f"UPDATE instances SET vm_state = 'shelved_offloaded', host = NULL, node = NULL WHERE uuid = '{OTHER}'"
+    )
+    import_from(nova, ours)
+    assert instances.get(ours.of_cell("cell1"), OTHER).host is None
+    return OTHER, "cell1"

@@ -6,9 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import sqlalchemy as sa
-
-from causeway.adopt.hand_back import api_writes, our_servers, server_writes
+from causeway.adopt.hand_back import api_writes, our_servers, server_writes, without_host
 from causeway.adopt.hand_back.compared import essence_of
 from causeway.adopt.hand_back.nova_objects import NovaObjects
 from causeway.adopt.hand_back.things import hand_back_things
@@ -18,7 +16,6 @@ from causeway.adopt.importing.server_batches import surroundings_of, with_all_ro
 from causeway.adopt.nova import NovaCell, NovaCloud, narrow, tables
 from causeway.adopt.records import ImportedServer, server_of
 from causeway.adopt.records.server_rows import Surroundings
-from causeway.model.states import VmState
 from causeway.store.api import adoptions, groups, operations
 from causeway.store.api.adoptions import Adoption
 from causeway.store.cell import instances
@@ -75,7 +72,6 @@ class HandBack:
     def __init__(self, nova: NovaCloud, api: Database, cells: Cells, owned: Collection[str]) -> None:
         self._nova, self._api, self._cells = nova, api, cells
         self._owned = frozenset(owned)
-        # Until then Nova changes servers without a host, such as shelved ones.
         self._has_all = adoptions.is_finished(api)
 
     def unsettled(self, hosts: Collection[str]) -> list[Unsettled]:
@@ -170,7 +166,7 @@ class HandBack:
             yield Unsettled(uuid, "", "Nova has it on a host that is Causeway's, and no record here knows it")
 
     def _batches(self, hosts: frozenset[str]) -> Iterator[Sequence[str]]:
-        """The servers that are on these hosts by either's records."""
+        """The servers that are on these hosts by either's records, and those on no host that are Causeway's to write."""
         found: set[str] = set()
         table = narrow.PLACES
         for part in parts(sorted(hosts)):
@@ -179,12 +175,7 @@ class HandBack:
                     found.update(row["uuid"] for row in batch)
             for mapping in self._cells.mappings():
                 found |= instances.uuids_on(self._cells.database(mapping.uuid), part)
-        if self._has_all:
-            for cell in self._nova.cells:
-                for batch in cell.database.batches(table, 500, table.c.deleted == 0, table.c.host.is_(sa.null())):
-                    found.update(row["uuid"] for row in batch)
-            for mapping in self._cells.mappings():
-                found |= instances.uuids_without_host(self._cells.database(mapping.uuid), list(VmState))
+        found |= without_host.uuids(self._nova, self._api, self._cells)
         yield from parts(sorted(found))
 
     def _theirs(self, uuids: Sequence[str]) -> dict[str, _Side]:

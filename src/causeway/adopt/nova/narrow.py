@@ -12,7 +12,17 @@ def _narrow(table: sa.TableClause, *columns: str) -> sa.TableClause:
 
 
 PLACES = _narrow(
-    tables.INSTANCES, "id", "uuid", "project_id", "display_name", "host", "node", "vm_state", "hidden", "deleted"
+    tables.INSTANCES,
+    "id",
+    "uuid",
+    "project_id",
+    "display_name",
+    "host",
+    "node",
+    "vm_state",
+    "hidden",
+    "updated_at",
+    "deleted",
 )
 NODES = _narrow(tables.COMPUTE_NODES, "id", "uuid", "host", "hypervisor_hostname", "hypervisor_type", "deleted")
 UUIDS = _narrow(tables.INSTANCES, "uuid", "deleted")

@@ -152,6 +152,18 @@ def uuids_without_host(database: Database, states: Collection[VmState]) -> set[s
         return set(connection.execute(query).scalars())
 
 
+def changes(database: Database, uuids: Collection[str]) -> dict[str, datetime]:
+    """When some servers were last changed, or deleted. Those that have not changed since they were made are left out."""
+    found: dict[str, datetime] = {}
+    with database.read() as connection:
+        for batch in parts(sorted(uuids)):
+            query = sa.select(TABLE.c.uuid, TABLE.c.updated_at).where(
+                TABLE.c.uuid.in_(batch), TABLE.c.updated_at.is_not(None)
+            )
+            found |= dict(connection.execute(query).tuples().all())
+    return found
+
+
 def living(database: Database) -> set[str]:
     """Every server with a record that is not deleted, including hidden copies."""
     with database.read() as connection:

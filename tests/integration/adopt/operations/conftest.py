@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -27,3 +28,7 @@ def taken(cloud: NovaCloud, populator: Populator) -> Iterator[TakenCloud]:
         yield taken
         taken.delete_all()
         adopted.point_catalog(cloud.nova.url)
+    # All hosts are Nova's again.
+    with closing(cloud.nova.connection()) as theirs:
+        left = {server.id: server.name for server in theirs.compute.servers()}
+    assert left.keys().isdisjoint(population.servers.values()), left
