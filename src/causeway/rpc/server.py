@@ -104,6 +104,11 @@ def _instance_uuid(arguments: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def _resource(incoming: Any) -> str:
+    """The uuid of the server that requests are about; empty: they are about none."""
+    return _instance_uuid(incoming[0].message.get("args", {})) or ""
+
+
 class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     """oslo.messaging's server, with a named thread pool, checks of signatures, and a count of the requests that are running."""
 
@@ -132,7 +137,7 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     def _on_incoming(self, incoming: Any) -> None:
         with self._idle:
             self._unfinished += 1
-            self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] += 1
+            self._resources[_resource(incoming)] += 1
         self._waiting.inc()
         super()._on_incoming(incoming)
 
@@ -153,7 +158,9 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
             self._running.dec()
             with self._idle:
                 self._unfinished -= 1
-                self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] -= 1
+                self._resources[_resource(incoming)] -= 1
+                if not self._resources[_resource(incoming)]:
+                    del self._resources[_resource(incoming)]
                 if not self._unfinished:
                     self._idle.notify_all()
 
@@ -189,7 +196,6 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     def resources(self) -> set[str]:
         """Returns the uuids of the servers whose requests are running or wait for a thread."""
         with self._idle:
-            self._resources += Counter()
             return set(self._resources) - {""}
 
     def finish(self, timeout: float) -> int:

@@ -69,6 +69,9 @@ class Compute:
         assert self.release.wait(TIMEOUT)
         return "done"
 
+    def hold_guest(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self.hold(context)
+
 
 @pytest.fixture
 def context() -> RequestContext:
@@ -328,3 +331,17 @@ def test_stopping_waits_for_the_work_in_hand(start: Start, client: RpcClient, co
     stopper.join(TIMEOUT)
     assert answers.get(timeout=TIMEOUT) == "done"
     caller.join(TIMEOUT)
+
+
+def test_a_server_names_whose_requests_run_and_keeps_none_that_have_ended(
+    start: Start, client: RpcClient, context: RequestContext
+) -> None:
+    compute = Compute()
+    server = start(compute)
+    client.cast(context, "hold_guest", server="host1", instance_uuid="i1")
+    assert compute.entered.wait(TIMEOUT)
+    assert server.resources() == {"i1"}
+    compute.release.set()
+    server.stop()
+    assert not server._server._resources
+    assert server.resources() == set()

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -28,6 +27,7 @@ import msgspec
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
+from causeway.turns import Turns
 from causeway.virt import folder_owner
 from causeway.virt.shared_disks.ownership import SharedDisks
 from causeway.virt.simulated.guest import Guest
@@ -62,7 +62,7 @@ class HostFiles:
         # uuids of guests that may arrive: another host puts their files here.
         self._expected: set[str] = set()
         self._lock = threading.Lock()
-        self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
+        self._turns = Turns()
         self._console_news = threading.Condition()
         #: called with the uuid of each guest whose definition was deleted
         self.on_undefined: Callable[[str], None] = lambda _uuid: None
@@ -180,9 +180,8 @@ class HostFiles:
         with self._console_news:
             return self._console_news.wait_for(is_so)
 
-    def locked(self, uuid: str) -> threading.RLock:
-        with self._lock:
-            return self._locks[uuid]
+    def locked(self, uuid: str) -> AbstractContextManager[None]:
+        return self._turns.of(uuid)
 
     def disks(self, uuid: str) -> Path:
         return self.disks_dir / uuid

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 from os_brick.remotefs.remotefs import RemoteFsClient
 
 from causeway.errors import GuestFailed
+from causeway.turns import Turns
 from causeway.virt.libvirt.commands import run
 
 LOG = logging.getLogger(__name__)
@@ -31,10 +30,9 @@ class Shares:
     def __init__(self, mount_base: Path, guests_in: Callable[[str], set[str]]) -> None:
         self.mount_base = mount_base
         self._guests_in = guests_in
-        self._lock = threading.Lock()
-        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._turns = Turns()
         # share -> volumes of it that are connected, or will be at once, as far as this process knows
-        self._volumes: dict[str, set[str]] = defaultdict(set)
+        self._volumes: dict[str, set[str]] = {}
 
     @contextmanager
     def connecting(self, export: str, volume_id: str) -> Iterator[None]:
@@ -61,10 +59,13 @@ class Shares:
     @contextmanager
     def _turn(self, export: str) -> Iterator[set[str]]:
         """Nobody else mounts or unmounts the share meanwhile. Yields its volumes; the caller keeps the set up to date."""
-        with self._lock:
-            turn, volumes = self._turns[export], self._volumes[export]
-        with turn:
-            yield volumes
+        with self._turns.of(export):
+            volumes = self._volumes.setdefault(export, set())
+            try:
+                yield volumes
+            finally:
+                if not volumes:
+                    del self._volumes[export]
 
 
 def _mounted() -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -19,6 +18,7 @@ from oslo_concurrency import lockutils, processutils
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.image import QCOW2, RAW
+from causeway.turns import Turns
 from causeway.virt.libvirt.bounded import within
 from causeway.virt.libvirt.guest_xml.domain_xml import LIMITS, GuestDisk
 from causeway.virt.libvirt.guest_xml.rbd_source import PROTOCOL, RbdSource
@@ -56,8 +56,8 @@ class Volumes:
         self.secrets = secrets
         self._guests_with = guests_with
         # volume id -> guests that have it, or will have it at once, as far as this process knows
-        self._users: dict[str, set[str]] = defaultdict(set)
-        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._users: dict[str, set[str]] = {}
+        self._turns = Turns()
         self._hostname = hostname
         self._shares = shares
         self._lock = threading.Lock()
@@ -108,10 +108,13 @@ class Volumes:
     def _turn(self, volume: BlockDevice) -> Iterator[set[str]]:
         """Works on a volume for one guest at a time. Yields the guests that have it; the caller keeps the set up to date."""
         volume_id = str(volume.volume_id)
-        with self._lock:
-            turn, users = self._turns[volume_id], self._users[volume_id]
-        with turn:
-            yield users
+        with self._turns.of(volume_id):
+            users = self._users.setdefault(volume_id, set())
+            try:
+                yield users
+            finally:
+                if not users:
+                    del self._users[volume_id]
 
     def _connect(self, volume: BlockDevice) -> GuestDisk:
         info = volume.connection_info or {}
