@@ -16,7 +16,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.cli import databases, processes
 from causeway.cli.api_worker import Worker
-from causeway.cli.ready import say_ready
+from causeway.cli.ready import freeze_what_stays, say_ready
 from causeway.clients.session import ServiceSessions
 from causeway.http.server import KEEP
 from causeway.http.strict import WsgiApp, strict
@@ -76,6 +76,7 @@ class WebProcesses(BaseApplication):  # type: ignore[misc]
     def load(self) -> Callable[..., Any]:
         application = self.application(self._cleanup)
         processes.expose_metrics(self._conf, self._cleanup, shared=True)
+        freeze_what_stays()
         return strict(application)
 
     def _worker_ready(self, worker: Any) -> None:
