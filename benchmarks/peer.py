@@ -26,8 +26,8 @@ MILLION_INSTRUCTIONS: dict[str, float] = {
     "show": 74,
 }
 
-# Calls of one cross-cell resize. Statements are those that both count: without BEGIN, COMMIT and SAVEPOINT, which the harness lists
-# as statements too (320 to 328 of the peer's own, 417 with Placement's). Placement runs in the process there as here.
+# Calls of one cross-cell resize. Statements are those that both count: without BEGIN, COMMIT and SAVEPOINT, which the harness
+# lists as statements too (320 to 328 of the peer's own, 417 with Placement's). Placement runs in the process there as here.
 CALLS: dict[str, tuple[int, int]] = {
     "sql": (213, 213),
     "sql_with_placement": (277, 277),

@@ -9,7 +9,7 @@ import click
 from oslo_config import cfg
 
 from causeway import errors
-from causeway.roles.conductor import cells_of
+from causeway.roles.cells import cells_of
 from causeway.store import schema
 from causeway.store.cells import Cells
 from causeway.store.database import API, Database

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from causeway.cli.database_errors import DBAPIError
+from causeway.cli.database_errors import cause_of, database_errors
 from causeway.http.server import PortInUse
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -36,8 +36,8 @@ def reported(folder: Path | None = None, ports: Mapping[int, str] | None = None)
         raise click.ClickException(f"Port {failure.port} is in use; give another {option}.") from failure
     except OSError as failure:
         raise click.ClickException(_of_system(failure, folder)) from failure
-    except DBAPIError as failure:
-        said = str(failure.orig)
+    except database_errors() as failure:
+        said = str(cause_of(failure) or "")
         what = next((meaning for words, meaning in _OF_SQLITE.items() if words in said), None)
         if what is None or folder is None:
             raise

@@ -22,7 +22,8 @@ from oslo_config import cfg
 from oslo_log import log
 
 from causeway import errors
-from causeway.cli import database_errors, machine_failures
+from causeway.cli import machine_failures
+from causeway.cli.database_errors import database_errors
 from causeway.cli.ready import say_ready
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config, paths
@@ -57,11 +58,14 @@ config_file_option = click.option(
 )
 
 
-def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
-    """The options of this process. Raises ClickException, also if a file or folder that they name is not there."""
+def configuration(config_files: Sequence[Path], *, with_tokens: bool = False) -> cfg.ConfigOpts:
+    """The options of this process. Raises ClickException, also if a file or folder that they name is not there.
+
+    ``with_tokens``: it validates tokens, so the options for that count, too.
+    """
     try:
         conf = new_config(config_files=config_files or cfg.find_config_files(project=PROJECT))
-        paths.resolve(conf)
+        paths.resolve(conf, with_tokens=with_tokens)
         return conf
     except (cfg.Error, cfg.ConfigFileParseError, cfg.ConfigFileValueError) as failure:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
@@ -120,7 +124,7 @@ def failures_reported() -> Iterator[None]:
         yield
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
-    except database_errors.SQLAlchemyError as failure:
+    except database_errors() as failure:
         raise click.ClickException(f"A database failed: {failure}") from failure
     except keystone_errors.ClientException as failure:
         raise click.ClickException(f"Identity or Placement can't be used: {failure}") from failure
@@ -153,7 +157,7 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     conf = configuration(config_files)
     check_queue(conf)
     log.setup(conf, PROJECT)
-    notes = without_effect(conf, with_policy=False)
+    notes = without_effect(conf, with_policy=False, with_tokens=False)
 
     def end(*_: Any) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -19,8 +19,8 @@ def say_ready(what: str, notes: Sequence[str] = ()) -> None:
 def freeze_what_stays() -> None:
     """Takes what a process has loaded for its start out of later collections of garbage: it stays until the process ends.
 
-    These are some hundred thousand objects: to look at all of them, which a full collection does, takes more than 100 ms, in which
-    no request is served.
+    These are some hundred thousand objects: to look at all of them, which a full collection does, takes more than 100 ms, in
+    which no request is served.
     """
     gc.collect()
     gc.freeze()

@@ -113,7 +113,7 @@ def show(findings: list[Finding]) -> None:
 def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
     """Runs all checks. Earlier ones find out what later ones need."""
     logging.getLogger("oslo.messaging").setLevel(logging.CRITICAL)
-    conf = processes.configuration(config_files)
+    conf = processes.configuration(config_files, with_tokens=True)
     findings: list[Finding] = []
     with ExitStack() as cleanup:
         try:

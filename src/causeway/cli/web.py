@@ -26,7 +26,7 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     Needs [api_database] connection, transport_url, [keystone_authtoken], [placement] and credentials for the services
     around. SIGTERM finishes the requests under way; SIGHUP starts the workers anew.
     """
-    conf = processes.configuration(config_files)
+    conf = processes.configuration(config_files, with_tokens=True)
     processes.check_queue(conf)
     processes.check_placement(conf)
     with processes.failures_reported():
@@ -55,5 +55,5 @@ def metadata(config_files: tuple[Path, ...], bind: str, workers: int, threads: i
         # Here, because gunicorn would restart failing workers again and again.
         check_options(conf)
     log.setup(conf, PROJECT)
-    notes = without_effect(conf, with_policy=False)
+    notes = without_effect(conf, with_policy=False, with_tokens=False)
     MetadataProcesses(conf, notes, bind=bind, workers=workers, threads=threads).serve()

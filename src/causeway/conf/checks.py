@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keystoneauth1 import loading
-from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_config import cfg, types
 from oslo_log import _options as log_opts
 from oslo_messaging import opts as messaging_opts
 from oslo_policy import opts as policy_opts
 
-from causeway.conf import nova_options
+from causeway.conf import nova_options, tokens
 from causeway.model.instance import name_guest
 
 # Groups of libraries that read the same files. They are not checked here.
@@ -112,17 +111,20 @@ def accepted(option: cfg.Opt) -> str:
     return str(option.help or "a text").rstrip(".")
 
 
-def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None) -> Ignored:
-    """Returns the options in the files of ``conf`` (or in these) that have no effect."""
+def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None, *, with_tokens: bool = True) -> Ignored:
+    """Returns the options in the files of ``conf`` (or in these) that have no effect.
+
+    ``with_tokens`` False: those by which tokens are validated are not looked at.
+    """
     paths = list(files) if files is not None else [*(conf.default_config_files or []), *(conf.config_file or [])]
     if not paths:
         return Ignored()
     given = {(group, name) for path in paths for group, name in _options_in(path)}
     found = Ignored()
-    known = names_read(conf)
+    known = names_read(conf, with_tokens=with_tokens)
     for group, name in sorted(given):
         plain = name.replace("-", "_")
-        if of_library(group) or (group, plain) in known:
+        if of_library(group) or (group, plain) in known or (group == tokens.GROUP and not with_tokens):
             continue
         theirs = group in nova_options.GROUPS or plain in nova_options.NAMES.get(group, ())
         (found.not_here if theirs else found.unknown).append(f"[{group}] {name}")
@@ -148,13 +150,16 @@ def many_valued(conf: cfg.ConfigOpts) -> set[tuple[str, str]]:
     return {(group_name, option.dest) for group_name, option in listed if option.multi}
 
 
-def names_read(conf: cfg.ConfigOpts) -> dict[tuple[str, str], tuple[str, str]]:
-    """Group and name of the registered options and of the libraries', under all their names -> those that they have now."""
+def names_read(conf: cfg.ConfigOpts, *, with_tokens: bool = True) -> dict[tuple[str, str], tuple[str, str]]:
+    """Group and name of the registered options and of the libraries', under all their names -> those that they have now.
+
+    ``with_tokens``: those by which tokens are validated, too.
+    """
     listed: list[tuple[str, cfg.Opt]] = [("DEFAULT", each["opt"]) for each in conf._opts.values()]
     for name, group in conf._groups.items():
         listed += [(name, each["opt"]) for each in group._opts.values()]
     libraries = (
-        *keystonemiddleware_opts.list_auth_token_opts(),
+        *(tokens.options() if with_tokens else ()),
         *log_opts.list_opts(),
         *messaging_opts.list_opts(),
         *policy_opts.list_opts(),
@@ -169,7 +174,7 @@ def names_read(conf: cfg.ConfigOpts) -> dict[tuple[str, str], tuple[str, str]]:
             known.setdefault((old.group or group_name, str(old.name or option.dest).replace("-", "_")), now)
     # Credentials that the middleware's plug-in reads.
     credentials = [*loading.get_auth_common_conf_options(), *loading.get_auth_plugin_conf_options("password")]
-    return known | {("keystone_authtoken", option.dest): ("keystone_authtoken", option.dest) for option in credentials}
+    return known | {(tokens.GROUP, option.dest): (tokens.GROUP, option.dest) for option in credentials}
 
 
 __all__ = [

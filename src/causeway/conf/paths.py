@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_config import cfg
 from oslo_messaging import opts as messaging_opts
 from oslo_policy import opts as policy_opts
+
+from causeway.conf import tokens
 
 
 class Named(Enum):
@@ -102,10 +103,15 @@ class PathRelative(cfg.ConfigFileValueError):  # type: ignore[misc]
     """An option names a folder that would be another one if the process were started elsewhere."""
 
 
-def resolve(conf: cfg.ConfigOpts) -> None:
-    """Replaces relative paths that somebody has set by absolute ones. Raises PathMissing for what is not there, PathRelative."""
-    _register_libraries(conf)
+def resolve(conf: cfg.ConfigOpts, *, with_tokens: bool = True) -> None:
+    """Replaces relative paths that somebody has set by absolute ones. Raises PathMissing for what is not there, PathRelative.
+
+    ``with_tokens``: also those by which tokens are validated.
+    """
+    _register_libraries(conf, with_tokens=with_tokens)
     for option in PATHS:
+        if option.group == tokens.GROUP and not with_tokens:
+            continue
         values = conf if option.group == "DEFAULT" else conf.get(option.group)
         if values is None or not _is_set(conf, option) or not values[option.name]:
             continue
@@ -116,10 +122,10 @@ def resolve(conf: cfg.ConfigOpts) -> None:
             conf.set_override(option.name, wanted, group=None if option.group == "DEFAULT" else option.group)
 
 
-def _register_libraries(conf: cfg.ConfigOpts) -> None:
+def _register_libraries(conf: cfg.ConfigOpts, *, with_tokens: bool) -> None:
     """Registers the options of libraries, which do that themselves only when they are first used."""
     policy_opts.set_defaults(conf)
-    for group, options in (*keystonemiddleware_opts.list_auth_token_opts(), *_rabbit()):
+    for group, options in (*(tokens.options() if with_tokens else ()), *_rabbit()):
         conf.register_opts(options, group=group)
 
 

@@ -34,8 +34,9 @@ from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
 from causeway.model.host import CELL0_UUID, CellMapping
 from causeway.operations.metrics import OperationsCollector
+from causeway.roles.cells import cells_of
 from causeway.roles.compute import make_compute
-from causeway.roles.conductor import cells_of, make_cell_conductor, make_conductor
+from causeway.roles.conductor import make_cell_conductor, make_conductor
 from causeway.roles.console_proxy import make_console_proxy
 from causeway.roles.scheduler import SchedulerService
 from causeway.roles.surroundings import make_surroundings, surroundings_of_hosts

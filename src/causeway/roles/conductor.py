@@ -19,15 +19,7 @@ from causeway.rpc.transport import Transports
 from causeway.running.services import ConductorServices
 from causeway.sagas.lives import Life
 from causeway.store.cells import Cells
-from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
-
-
-def cells_of(conf: cfg.ConfigOpts, api: Database) -> Cells:
-    """The cells that an API database knows of."""
-    options = conf.api_database
-    budget = ConnectionBudget(options.cell_connections)
-    return Cells(api, timeout=options.cell_timeout, max_age=options.cells_refresh_interval, budget=budget)
 
 
 def make_conductor(

@@ -30,7 +30,7 @@ from causeway.clients.placement import remote_placement
 from causeway.compute.host.claims import Claims
 from causeway.conf import new_config
 from causeway.embedded.settings import StateDir
-from causeway.roles.conductor import cells_of
+from causeway.roles.cells import cells_of
 from causeway.roles.surroundings import make_surroundings
 from causeway.rpc.transport import SendHook, Transports
 from causeway.store.database import Database

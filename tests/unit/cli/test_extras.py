@@ -29,8 +29,6 @@ ON_DEMAND = {
     "audit": {"database"},
     "cloud": {"database"},
 }
-# `causeway.cli.database_errors` does without it where it is not installed.
-DISPENSABLE = {"sqlalchemy"}
 # Brought by other roles' packages, or by packages of theirs.
 NOT_OF_A_HOST = {
     "alembic", "eventlet", "falcon", "gunicorn", "jsonschema", "jsonschema_rs", "numpy", "openstack", "oslo_db", "placement",
@@ -63,7 +61,7 @@ def test_a_command_imports_nothing_but_what_its_extra_installs(command: str) -> 
     for module in imported | {COMMANDS[command].module}:
         if module.startswith("causeway"):
             assert not is_embedded(module) or "embedded" in needed, module
-        elif module not in sys.stdlib_module_names | DISPENSABLE and distributions_of(module):
+        elif module not in sys.stdlib_module_names and distributions_of(module):
             assert distributions_of(module) & installed, f"{module} is not in {needed or 'the dependencies'}"
 
 
@@ -143,7 +141,7 @@ def test_modules_of_a_host_lead_to_nothing_of_other_roles() -> None:
         reached -= {
             each for each in reached if each.startswith("causeway.virt.simulated") and module == "causeway.cli.compute"
         }
-        assert not {each for each in reached if each in NOT_OF_A_HOST - DISPENSABLE or is_embedded(each)}
+        assert not {each for each in reached if each in NOT_OF_A_HOST or is_embedded(each)}
         assert not {each for each in reached if each.startswith(("causeway.api.", "causeway.store."))}
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 from oslo_config import cfg
 
-from causeway.cli import database_errors, extras
+from causeway.cli import extras
 from causeway.cli.adopt.group import adopt
 from causeway.cli.adopt.nova_config import nova_config_option
+from causeway.cli.database_errors import database_errors
 from causeway.conf import new_config
 from causeway.errors import CausewayError
 
@@ -80,7 +81,7 @@ def check(
         raise NotPossible(" ".join(filter(None, (failure.message, failure.details)))) from failure
     except cfg.Error as failure:
         raise NotPossible(str(failure)) from failure
-    except database_errors.SQLAlchemyError as failure:
+    except database_errors() as failure:
         # Its text may have a URL with a password.
         raise NotPossible(f"A database of Nova's can't be opened: {type(failure).__name__}.") from failure
     text = check_reports.as_text(report, kind)
