@@ -22,6 +22,9 @@ How calls are counted
   the numbers are exact. What the network service tells of a deleted port arrives when its server is gone.
 - Placement's own statements are counted apart. What the peer is said to need has both: like is compared with like (`peer`).
 
+How a start is measured (`starts`)
+- Each command's module is loaded in a process of its own: CPU time, resident memory, number of modules.
+
 How work is measured
 - User instructions of all threads, where the kernel counts them, and user CPU (`instructions`): from the request until the end
   of all that it caused, on the same quiet cloud, the median of the runs. Everything that is in the process is in them: our

@@ -13,10 +13,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import callgrind, durability, operations, recorded, report
+from benchmarks import callgrind, durability, operations, recorded, report, starts
 from benchmarks.cloud import MeasuredCloud
 from benchmarks.counting import Counts, typical
 from benchmarks.instructions import Meter
+
+ALL = ("moves", "lifecycle", "concurrent", "reads", "counts", "durability", "starts")
 
 
 @click.command()
@@ -26,7 +28,7 @@ from benchmarks.instructions import Meter
 @click.option("--quick", is_flag=True, help="Fewer runs.")
 @click.option(
     "--only",
-    type=click.Choice(["moves", "lifecycle", "concurrent", "reads", "counts", "durability"]),
+    type=click.Choice(ALL),
     multiple=True,
     help="Only these.",
 )
@@ -58,11 +60,11 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...], record: bool, in_c
     console = Console()
     if not console.is_terminal:
         console.width = 140
-    wanted = ("counts",) if record else only or ("moves", "lifecycle", "concurrent", "reads", "counts", "durability")
+    wanted = ("counts",) if record else only or ALL
     times: dict[str, operations.Series] = {}
     counts: dict[str, list[Counts]] = {}
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
-        if set(wanted) - {"counts", "durability"}:
+        if set(wanted) - {"counts", "durability", "starts"}:
             with console.status("times"), MeasuredCloud(Path(directory) / "times") as cloud:
                 if "moves" in wanted:
                     times |= operations.measure_moves(cloud, 5 if quick else 20)
@@ -84,10 +86,16 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...], record: bool, in_c
         if "durability" in wanted:
             with console.status("syncs"):
                 costs = durability.measure(Path(directory) / "durability", 5 if quick else 20)
-    found = report.as_json(times, counts, refusal) | {"durability": costs}
+    loaded: dict[str, Any] = {}
+    if "starts" in wanted:
+        with console.status("starts"):
+            loaded = starts.measure(1 if quick else 5)
+    found = report.as_json(times, counts, refusal) | {"durability": costs, "starts": loaded}
     report.show(found, console)
     if costs:
         durability.show(costs, console)
+    if loaded:
+        starts.show(loaded, console)
     json_file.write_text(json.dumps(found, indent=2) + "\n")
     console.print(f"Written to {json_file}.")
     if record:
