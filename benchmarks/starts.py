@@ -18,11 +18,11 @@ COMMANDS = {
     "compute": "causeway.cli.compute",
     "console proxy": "causeway.cli.console_proxy",
 }
-# Some modules of a role are loaded when its service is made: what follows is as much as can be loaded without one.
+# What a role imports only when its service is made is not in it.
 _PROGRAM = """
 import json, sys, time
 import {module}
-# The most that a process has had includes what its parent had when it was begun.
+# Not ru_maxrss: a new process begins with its parent's.
 (kib,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS:")]
 print(json.dumps({{"cpu": time.process_time(), "kib": int(kib), "modules": len(sys.modules)}}))
 """

@@ -11,17 +11,18 @@ from causeway.turns import Turns
 
 
 def test_one_at_a_time_has_the_turn_of_a_name() -> None:
-    turns, inside, most = Turns(), [0], [0]
+    turns = Turns()
 
-    def work(_number: int) -> None:
+    def enter() -> None:
         with turns.of("a"):
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            inside[0] -= 1
+            pass
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(200)))
-    assert most == [1]
+    with ThreadPoolExecutor(1) as pool:
+        with turns.of("a"):
+            waits = pool.submit(enter)
+            with pytest.raises(TimeoutError):
+                waits.result(timeout=0.2)
+        waits.result(timeout=30)
 
 
 def test_who_waits_gets_the_turn_afterwards() -> None:

@@ -14,7 +14,7 @@ from causeway.clients.placement.types import Allocations
 from causeway.model.host import CellMapping
 from causeway.model.states import MIGRATION_ENDED
 from causeway.store.api import journal, mappings, migrations
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import hosts, many_servers
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -74,7 +74,7 @@ def _known(cells: Cells) -> tuple[set[str], set[str]]:
     """The servers that have a record in any cell which is not deleted, and the compute nodes of all cells."""
 
     def ask(_cell: CellMapping, database: Database) -> tuple[set[str], set[str]]:
-        return instances.living(database), {node.uuid for node in hosts.list_nodes(database)}
+        return many_servers.living(database), {node.uuid for node in hosts.list_nodes(database)}
 
     answers = cells.ask_all(ask)
     if answers.down:

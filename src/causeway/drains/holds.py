@@ -11,7 +11,7 @@ from causeway.drains.pace import is_due
 from causeway.model.drains import ON_HOLD, DrainServer, DrainServerState
 from causeway.model.holds import held_until
 from causeway.store.api import mappings
-from causeway.store.cell import instances
+from causeway.store.cell import many_servers
 from causeway.store.database import utcnow
 
 
@@ -35,7 +35,7 @@ def refresh(look: Look) -> None:
         if cell_uuid is not None:
             by_cell[cell_uuid].append(uuid)
     answers = look.services.cells.ask(
-        by_cell, lambda cell, database: instances.metadata_of(database, by_cell[cell.uuid]), without_failed=True
+        by_cell, lambda cell, database: many_servers.metadata_of(database, by_cell[cell.uuid]), without_failed=True
     )
     silent = {cell.uuid for cell in answers.down}
     found = {uuid: metadata for of_cell in answers.by_cell.values() for uuid, metadata in of_cell.items()}

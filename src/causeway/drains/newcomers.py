@@ -17,7 +17,7 @@ from causeway.model.states import DELETING
 from causeway.store import own_nodes
 from causeway.store.api import drains as store
 from causeway.store.api import journal
-from causeway.store.cell import instances
+from causeway.store.cell import instances, many_servers
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -35,8 +35,8 @@ def add(look: Look) -> None:
     whole = {cell.uuid for cell in cells.mappings(cell0=False) if _names(look.request.scope, cell)}
 
     def find(cell: CellMapping, database: Database) -> set[str]:
-        found = instances.uuids_on(database, by_cell[cell.uuid])
-        return found | (instances.uuids_without_host(database, HOSTLESS) if cell.uuid in whole else set())
+        found = many_servers.on_hosts(database, by_cell[cell.uuid])
+        return found | (many_servers.without_host(database, HOSTLESS) if cell.uuid in whole else set())
 
     there = cells.ask(by_cell.keys() | whole, find, without_failed=True)
     new = {uuid: cell_uuid for cell_uuid, uuids in there.by_cell.items() for uuid in uuids - known}

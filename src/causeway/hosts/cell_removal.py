@@ -22,7 +22,7 @@ from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus
 from causeway.store import archive, own_nodes
 from causeway.store.api import cells, cleanups, drains, journal, mappings, migrations
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import hosts, many_servers
 from causeway.store.database import Database, utcnow
 
 # Rows archived in one transaction, and names shown in a message.
@@ -72,7 +72,7 @@ class Removal:
         living = mappings.living_in(self.api, self.cell.uuid)
         if living:
             yield f"It has {_count(living, 'server')}: drain it (causeway drain plan), or delete them."
-        there = instances.living(self.database)
+        there = many_servers.living(self.database)
         going = there & mappings.of_cell(self.api, self.cell.uuid) - living
         if going:
             yield f"It has {_count(going, 'server')} whose delete was requested and has not ended: wait for it."

@@ -158,9 +158,10 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
             self._running.dec()
             with self._idle:
                 self._unfinished -= 1
-                self._resources[_resource(incoming)] -= 1
-                if not self._resources[_resource(incoming)]:
-                    del self._resources[_resource(incoming)]
+                resource = _resource(incoming)
+                self._resources[resource] -= 1
+                if not self._resources[resource]:
+                    del self._resources[resource]
                 if not self._unfinished:
                     self._idle.notify_all()
 

@@ -15,7 +15,7 @@ from causeway.model.drains import AT_REST, IN_WORK, Drain, DrainServer, DrainSer
 from causeway.model.operations import SHELVE, SHELVE_OFFLOAD
 from causeway.store.api import cells, journal
 from causeway.store.api import drains as store
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import hosts, many_servers
 from tests.faults.answers import Answer, call
 from tests.faults.clouds.site import Site, until
 from tests.faults.complaints import LEAKED, LOST, STUCK, Complaint
@@ -119,7 +119,7 @@ def _left_on_hosts(site: Site, drain: Drain) -> Iterator[Complaint]:
     rows = {row.instance_uuid: row for row in store.servers(site.api, drain.id)}
     where = cells.hosts(site.api)
     for host in drain.closed:
-        for uuid in instances.uuids_on(site.cells.database(where[host]), [host]):
+        for uuid in many_servers.on_hosts(site.cells.database(where[host]), [host]):
             row = rows.get(uuid)
             if row is None:
                 yield Complaint(LEAKED, f"server {uuid} on {host}, which {drain.name} emptied, and knows nothing of")

@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.cli.main import cli
 from causeway.model.states import VmState
 from causeway.store.api import aggregates, cells, cleanups, mappings
-from causeway.store.cell import instances
+from causeway.store.cell import instances, many_servers
 from causeway.store.shadow_tables import SHADOWS
 
 from .drains_cloud import DrainsCloud, until
@@ -165,7 +165,7 @@ def check_nothing_is_left(cloud: DrainsCloud, cell1: str) -> None:
     assert mappings.of_cell(api, cell1) == set()
     assert cleanups.listed(api) == []
     database = cloud.cell("cell1")
-    assert instances.living(database) == set()
+    assert many_servers.living(database) == set()
     with database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM instances").scalar() == 0
         # Of the one that was deleted.

@@ -59,6 +59,12 @@ def test_what_does_nothing_is_reported(tmp_path: Path) -> None:
     assert "nova.conf has them" in str(found) and "unknown: " in str(found)
 
 
+def test_misspelt_options_of_tokens_are_reported_only_by_what_reads_them(tmp_path: Path) -> None:
+    conf = new_config(config_files=[written(tmp_path, "[keystone_authtoken]\nno_such = 1\n[mine]\nown = 1\n")])
+    assert ignored(conf).unknown == ["[keystone_authtoken] no_such", "[mine] own"]
+    assert ignored(conf, with_tokens=False).unknown == ["[mine] own"]
+
+
 def test_good_options_report_nothing(tmp_path: Path) -> None:
     assert not ignored(new_config(config_files=[written(tmp_path, "[DEFAULT]\nhost = h\n")]))
     assert not ignored(new_config())

@@ -18,7 +18,7 @@ from causeway.adopt.records import ImportedServer, server_of
 from causeway.adopt.records.server_rows import Surroundings
 from causeway.store.api import adoptions, groups, operations
 from causeway.store.api.adoptions import Adoption
-from causeway.store.cell import instances
+from causeway.store.cell import instances, many_servers
 from causeway.store.cells import Cells
 from causeway.store.database import Database, parts, utcnow
 
@@ -174,8 +174,8 @@ class HandBack:
                 for batch in cell.database.batches(table, 500, table.c.deleted == 0, table.c.host.in_(part)):
                     found.update(row["uuid"] for row in batch)
             for mapping in self._cells.mappings():
-                found |= instances.uuids_on(self._cells.database(mapping.uuid), part)
-        found |= without_host.uuids(self._nova, self._api, self._cells)
+                found |= many_servers.on_hosts(self._cells.database(mapping.uuid), part)
+        found |= without_host.uuids(self._nova, self._api, self._cells, has_all=self._has_all)
         yield from parts(sorted(found))
 
     def _theirs(self, uuids: Sequence[str]) -> dict[str, _Side]:

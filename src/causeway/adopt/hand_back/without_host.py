@@ -9,25 +9,27 @@ from causeway.adopt.nova import NovaCloud, narrow
 from causeway.adopt.nova.database import Row
 from causeway.model.states import VmState
 from causeway.store.api import adoptions
-from causeway.store.cell import instances
+from causeway.store.cell import many_servers
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
 
-def uuids(nova: NovaCloud, api: Database, cells: Cells) -> set[str]:
+def uuids(nova: NovaCloud, api: Database, cells: Cells, *, has_all: bool) -> set[str]:
     """Those that have no host here, or in Nova's records, and of which Causeway's records are true.
 
-    After the finish these are all. Before it Nova changes servers without a host, too: then they are those that were made here,
-    and those that were changed or deleted here since their import, and that Nova has left as they were.
+    ``has_all``: the cloud is finished, so these are all. Before that Nova changes servers without a host, too: then they are
+    those that were made here, and those that changed or were deleted here since their import, and that Nova left as they were.
     """
     here, there = _here(cells), _in_nova(nova)
-    if adoptions.is_finished(api):
+    if has_all:
         return here | there.keys()
     known = adoptions.of_keys(api, server_records.KIND, here | there.keys())
-    changes: dict[str, datetime] = {}
-    for mapping in cells.mappings():
-        changes |= instances.changes(cells.database(mapping.uuid), known)
-    changed = {uuid for uuid, when in changes.items() if when > known[uuid].imported_at}
+    changed = {
+        uuid
+        for mapping in cells.mappings()
+        for uuid, when in many_servers.changed_at(cells.database(mapping.uuid), known).items()
+        if when > known[uuid].imported_at
+    }
     for cell in nova.cells:
         there |= {
             uuid: rows[0] for uuid, rows in cell.database.rows_of(narrow.PLACES, "uuid", changed - there.keys()).items()
@@ -44,7 +46,7 @@ def _here(cells: Cells) -> set[str]:
     return {
         uuid
         for mapping in cells.mappings()
-        for uuid in instances.uuids_without_host(cells.database(mapping.uuid), list(VmState))
+        for uuid in many_servers.without_host(cells.database(mapping.uuid), list(VmState))
     }
 
 

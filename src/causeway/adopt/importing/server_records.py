@@ -44,18 +44,6 @@ def delete(in_api: sa.Connection, cell: Database, uuids: Collection[str]) -> Non
     adoptions.delete_in(in_api, KIND, uuids)
 
 
-def hosts_of(cell: Database, uuids: Collection[str]) -> dict[str, str | None]:
-    """server -> its host, of those that the cell has."""
-    table = instances.TABLE.c
-    found: dict[str, str | None] = {}
-    with cell.read() as connection:
-        for part in parts(list(uuids)):
-            found |= dict(
-                connection.execute(sa.select(table.uuid, table.host).where(table.uuid.in_(part))).tuples().all()
-            )
-    return found
-
-
 def delete_from_cell(cell: Database, uuids: Collection[str]) -> None:
     """Deletes the records of servers that live in another cell now."""
     with cell.write() as connection:

@@ -18,6 +18,7 @@ from causeway.adopt.records import ImportedServer, ServerRows, server_of
 from causeway.adopt.records.server_rows import Surroundings
 from causeway.store.api import adopted_hosts, adoptions, mappings
 from causeway.store.api.adoptions import Adoption
+from causeway.store.cell import many_servers
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -134,7 +135,7 @@ class ServerImport:
         found: dict[str, str | None] = {}
         for home in {home for home in homes.values() if home is not None}:
             uuids = [each for each, cell in homes.items() if cell == home]
-            found |= server_records.hosts_of(self.cells.database(home), uuids)
+            found |= many_servers.hosts_of(self.cells.database(home), uuids)
         return found
 
     def _delete_from_other_cells(self, cell_uuid: str, known: Sequence[Adoption]) -> None:

@@ -131,58 +131,6 @@ def of_host(database: Database, host: str) -> list[Instance]:
     return select(database, SELECT.where(TABLE.c.host == host, TABLE.c.deleted.is_(False)))
 
 
-def uuids_on(database: Database, hosts: Collection[str]) -> set[str]:
-    """The servers of some hosts, without hidden copies."""
-    query = sa.select(TABLE.c.uuid).where(
-        TABLE.c.host.in_(hosts), TABLE.c.deleted.is_(False), sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
-    )
-    with database.read() as connection:
-        return set(connection.execute(query).scalars())
-
-
-def uuids_without_host(database: Database, states: Collection[VmState]) -> set[str]:
-    """The servers in these states that are on no host, without hidden copies."""
-    query = sa.select(TABLE.c.uuid).where(
-        TABLE.c.host.is_(None),
-        TABLE.c.vm_state.in_([state.value for state in states]),
-        TABLE.c.deleted.is_(False),
-        sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False)),
-    )
-    with database.read() as connection:
-        return set(connection.execute(query).scalars())
-
-
-def changes(database: Database, uuids: Collection[str]) -> dict[str, datetime]:
-    """When some servers were last changed, or deleted. Those that have not changed since they were made are left out."""
-    found: dict[str, datetime] = {}
-    with database.read() as connection:
-        for batch in parts(sorted(uuids)):
-            query = sa.select(TABLE.c.uuid, TABLE.c.updated_at).where(
-                TABLE.c.uuid.in_(batch), TABLE.c.updated_at.is_not(None)
-            )
-            found |= dict(connection.execute(query).tuples().all())
-    return found
-
-
-def living(database: Database) -> set[str]:
-    """Every server with a record that is not deleted, including hidden copies."""
-    with database.read() as connection:
-        return set(connection.execute(sa.select(TABLE.c.uuid).where(TABLE.c.deleted.is_(False))).scalars())
-
-
-def metadata_of(database: Database, uuids: Collection[str]) -> dict[str, dict[str, str]]:
-    """server -> its metadata, for existing servers, without hidden copies."""
-    found: dict[str, dict[str, str]] = {}
-    visible = sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
-    for batch in parts(sorted(uuids)):
-        query = sa.select(TABLE.c.uuid, TABLE.c.metadata).where(
-            TABLE.c.uuid.in_(batch), TABLE.c.deleted.is_(False), visible
-        )
-        with database.read() as connection:
-            found |= {row.uuid: row.metadata for row in connection.execute(query)}
-    return found
-
-
 def busy_since(database: Database, before: datetime) -> list[Instance]:
     """Servers with a task that have not changed since ``before``, without hidden copies."""
     changed = sa.func.coalesce(TABLE.c.updated_at, TABLE.c.created_at)

@@ -273,7 +273,7 @@ def test_an_operation_takes_as_many_instructions_as_were_recorded(
     assert spent.instructions == pytest.approx(recorded.load()[operation], rel=recorded.TOLERANCE)
 
 
-def test_a_resize_takes_less_than_a_third_of_the_peers_statements(counts: dict[str, Counts]) -> None:
+def test_a_resize_takes_less_than_a_third_of_the_peers_own_statements(counts: dict[str, Counts]) -> None:
     """Own statements beside own. With Placement's on both sides, of which the peer's share is smaller: less than two fifths."""
     resize = counts["resize"]
     assert resize.total("sql") < peer.CALLS["sql"][0] / 3
