@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,10 +18,16 @@ def with_children(pid: int) -> list[int]:
 
 
 def signal_all(pid: int, number: signal.Signals) -> None:
-    """To the one at the root first, so that it starts no others meanwhile; what has ended gets none."""
-    for one in with_children(pid):
+    """To the one at the root first, so that it starts no others meanwhile; what has ended gets none.
+
+    After SIGSTOP none of their threads runs any more when this returns.
+    """
+    signalled = with_children(pid)
+    for one in signalled:
         with suppress(ProcessLookupError):
             os.kill(one, number)
+    if number == signal.SIGSTOP:
+        _until_none(signalled, has_running_threads, "stopped")
 
 
 def kill_all(pid: int) -> None:
@@ -29,11 +36,24 @@ def kill_all(pid: int) -> None:
     for one in doomed:
         with suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
+    _until_none(doomed, _runs, "killed")
+
+
+def _until_none(pids: list[int], still: Callable[[int], bool], done: str) -> None:
     end = time.monotonic() + PATIENCE
-    while any(map(_runs, doomed)):
-        assert time.monotonic() < end, f"killed, and still there: {doomed}"
-        # Nothing says when somebody else's child ends.
+    while any(map(still, pids)):
+        assert time.monotonic() < end, f"{done}, and still running: {pids}"
+        # Nothing says when somebody else's child ends or stops.
         time.sleep(0.01)
+
+
+def has_running_threads(pid: int) -> bool:
+    """A signal stops the threads of a process one after the other; a zombie has none."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+        return any(stat.rpartition(")")[2].split()[0] not in "TZX" for stat in stats)
+    # A thread ended meanwhile, or the process did.
+    return Path(f"/proc/{pid}").exists()
 
 
 def _runs(pid: int) -> bool:

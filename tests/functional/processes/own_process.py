@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.process_trees import has_running_threads
+
 CAUSEWAY = Path(sys.executable).with_name("causeway")
 PATIENCE = 90
 
@@ -73,15 +75,7 @@ class Process:
         """SIGSTOP: from here on none of its threads runs."""
         os.kill(self.pid, signal.SIGSTOP)
         # Not waitid: a process that is stopped again before it has continued does not report it a second time.
-        until(self._is_stopped, bool, f"{self.name} to stop")
-
-    def _is_stopped(self) -> bool:
-        try:
-            stats = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
-        except (FileNotFoundError, ProcessLookupError):
-            # A thread ended meanwhile.
-            return False
-        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+        until(lambda: has_running_threads(self.pid), lambda runs: not runs, f"{self.name} to stop")
 
     def resume(self) -> None:
         """SIGCONT."""

@@ -75,10 +75,10 @@ def test_a_guest_goes_to_the_other_host_with_its_volume_and_back(cloud: AuditedC
     server = cloud.boot(config_drive=True, user_data=base64.b64encode(TICKING).decode())
     source = cloud.show(server).compute_host
     target = HOSTS[1] if source == HOSTS[0] else HOSTS[0]
+    identity, number = ticks(cloud, server, source)
     if not paused:
         cloud.attach(server, cloud.volume())
-    identity, number = ticks(cloud, server, source)
-    if paused:
+    else:
         cloud.admin.compute.pause_server(server.id)
         cloud.wait(server, "PAUSED")
 
