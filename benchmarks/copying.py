@@ -76,7 +76,8 @@ def by_stream(source: Path, target: Path, mib: int) -> list[tuple[str, float | N
             answer.raise_for_status()
             with open_copy(target, mib * MIB, None) as writer:
                 digests = changes.Digests(mib * MIB, BLOCK)
-                changes.apply(answer.raw, writer, digests, lambda _travelled, _length: None)
+                body: Any = answer.raw._fp
+                changes.apply(body, writer, digests, lambda _travelled, _length: None)
         seconds = time.monotonic() - began
         received, wrote = cpu(resource.RUSAGE_SELF) - used, cpu(resource.RUSAGE_CHILDREN) - written
         sender.stdin.close()
@@ -96,8 +97,10 @@ def serve(source: Path, size: int) -> None:
         reader = Reader(client, [(0, size)], None)
 
         def answer(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-            start_response("200 OK", [("Content-Type", "application/octet-stream")])
-            return changes.stream(reader, reader.extents(), changes.Digests(size, BLOCK), is_full=True)
+            write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
+            for piece in changes.stream(reader, reader.extents(), changes.Digests(size, BLOCK), is_full=True):
+                write(piece)
+            return []
 
         server = make_server("127.0.0.1", 0, answer, threads=2, name="source")
         threading.Thread(target=server.serve, name="source", daemon=True).start()

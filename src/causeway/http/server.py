@@ -143,7 +143,7 @@ class _Request(_HttpRequest):  # type: ignore[misc]
             self.close_connection = True
         return True
 
-    def write(self, chunk: bytes) -> None:
+    def write(self, chunk: bytes | memoryview) -> None:
         """Sends large pieces without a copy: cheroot copies them, and the rest again for each part that the socket accepts."""
         if len(chunk) < _LARGE:
             super().write(chunk)

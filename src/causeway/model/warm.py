@@ -38,7 +38,7 @@ class CopyRound:
     url: str
     secret: str = field(repr=False)
     disks: list[CopiedDisk] = field(default_factory=list)
-    #: how the source can compress; empty if it may not
+    #: those that the source may use: compressions, and digests
     codings: list[str] = field(default_factory=list)
 
     @property
@@ -49,7 +49,7 @@ class CopyRound:
 
 @dataclass
 class RoundReceived:
-    """A target's report of a round. ``sent``: bytes that travelled; ``codings``: compressions that it can read."""
+    """A target's report of a round. ``sent``: bytes that travelled; ``codings``: those that it can read."""
 
     sent: int
     codings: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class WarmCopy:
     through_images: bool = False
     #: the last round came directly, and so can the last changes
     is_direct: bool = False
-    #: compressions that the target can read, as far as known
+    #: those that the target can read, as far as known
     codings: list[str] = field(default_factory=list)
     #: images of parts that may be there
     image_ids: list[str] = field(default_factory=list)

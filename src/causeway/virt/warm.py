@@ -46,8 +46,12 @@ class DiskReader(ABC):
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes: ...
 
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fills the buffer, as `read` does, without new memory if the reader can do that."""
+        buffer[:] = self.read(offset, len(buffer))
+
     @abstractmethod
-    def is_of_base(self, offset: int, data: bytes) -> bool:
+    def is_of_base(self, offset: int, data: memoryview) -> bool:
         """Whether the image below the disk has the same ``data`` at ``offset``. Without an image: whether it is all zeros."""
 
 
@@ -55,7 +59,7 @@ class DiskWriter(ABC):
     """Writes a disk. What is never written is as in the base image."""
 
     @abstractmethod
-    def write(self, offset: int, data: bytes) -> None: ...
+    def write(self, offset: int, data: memoryview) -> None: ...
 
     @abstractmethod
     def write_zeros(self, offset: int, length: int) -> None: ...
@@ -63,3 +67,12 @@ class DiskWriter(ABC):
     @abstractmethod
     def flush(self) -> None:
         """Returns when everything written is on the medium."""
+
+
+# So many bytes are looked at first: most blocks that are no zeros show it there.
+_FIRST = 64
+
+
+def is_zeros(data: memoryview) -> bool:
+    """Whether a block is all zeros. Python compares views byte by byte, and copies of them at once."""
+    return not any(data[:_FIRST]) and data.tobytes() == bytes(len(data))

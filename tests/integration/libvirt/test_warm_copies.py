@@ -27,22 +27,7 @@ from causeway.virt.libvirt import power
 from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.guest_xml import domain_xml
 from tests.integration.libvirt.lab_guests import STOP_AGENT, Cloud, Guest
-
-
-class Stream:
-    """What a generator yields, as a file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._left = pieces, b""
-
-    def read(self, size: int, /) -> bytes:
-        while len(self._left) < size:
-            piece = next(self._pieces, None)
-            if piece is None:
-                break
-            self._left += piece
-        found, self._left = self._left[:size], self._left[size:]
-        return found
+from tests.unit.compute.streams import Stream
 
 
 @dataclass

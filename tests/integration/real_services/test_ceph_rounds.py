@@ -34,6 +34,7 @@ from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
 from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
 from tests.integration.real_services.ceph import Ceph
 from tests.integration.real_services.rbd_site import POOL, RbdSite
+from tests.unit.compute.streams import joined
 
 pytestmark = pytest.mark.timeout(300)
 MIB = 2**20
@@ -362,10 +363,10 @@ def test_a_copy_stands_on_the_base_image_that_the_source_leaves_out(move: Move) 
         def read(self, offset: int, length: int) -> bytes:
             return bytes(length) if offset < MIB else b"n" * length
 
-        def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+        def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
             return False
 
-    sent = b"".join(changes.stream(Source(), Source().extents(), digests, is_full=True))
+    sent = joined(changes.stream(Source(), Source().extents(), digests, is_full=True))
     move.copies.begin(move.token, move.uuid, copied)
     for disk in copied.disks:
         move.copies.receive(move.token, copied, disk, _stream(sent), lambda _id: move.base, lambda *_: None)

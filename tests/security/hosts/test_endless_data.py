@@ -62,24 +62,25 @@ class Repeating:
     def __init__(self, head: bytes, again: bytes) -> None:
         self._left, self._again, self.given = head, again, 0
 
-    def read(self, size: int, /) -> bytes:
-        while len(self._left) < size:
+    def readinto(self, buffer: memoryview, /) -> int:
+        while len(self._left) < len(buffer):
             self.given += 1
             assert self.given <= 100, "it is read on and on"
             self._left += self._again
-        found, self._left = self._left[:size], self._left[size:]
-        return found
+        buffer[:], self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        return len(buffer)
 
 
 @pytest.mark.parametrize("kind", ["data", "zeros"])
 def test_a_round_has_each_place_of_a_disk_once(kind: str) -> None:
     block, size = 4096, 16 * 4096
     digests = changes.Digests(size, block)
-    head = changes._HEADER.pack(changes._MAGIC, size, block)
+    head = changes._HEADER.pack(b"CWCHG2", size, block)
     data = b"x" * block
     piece = changes._PIECE.pack(0, block, changes._ZEROS, changes._NEVER_SENT)
     if kind == "data":
-        piece = changes._PIECE.pack(0, block, changes._DATA, changes.Digests(size, block).note(0, data)) + data
+        digest = changes.Digests(size, block).note(0, memoryview(data), changes._blake3)
+        piece = changes._PIECE.pack(0, block, changes._DATA, digest) + data
     source = Repeating(head, piece)
     with pytest.raises(errors.DiskTransferBroken):
         changes.apply(source, Writer(bytes(size)), digests, lambda _travelled, _of_disk: None)

@@ -19,6 +19,7 @@ from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import BaseImage
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.warm import DiskReader, DiskWriter
+from tests.unit.compute.streams import joined
 
 BLOCK, BLOCKS = 64, 24
 SIZE = BLOCK * BLOCKS
@@ -38,7 +39,7 @@ class Reader(DiskReader):
     def read(self, offset: int, length: int) -> bytes:
         return self._content[offset : offset + length]
 
-    def is_of_base(self, offset: int, data: bytes) -> bool:
+    def is_of_base(self, offset: int, data: memoryview) -> bool:
         return self._base[offset : offset + len(data)] == data
 
 
@@ -48,7 +49,7 @@ class Writer(DiskWriter):
     def __init__(self, base: bytes) -> None:
         self.content = bytearray(base)
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self.content[offset : offset + len(data)] = data
 
     def write_zeros(self, offset: int, length: int) -> None:
@@ -76,7 +77,7 @@ class Disk:
 
 
 def sent(reader: Reader, digests: changes.Digests, *, is_full: bool) -> bytes:
-    return b"".join(changes.stream(reader, reader.extents(), digests, is_full=is_full))
+    return joined(changes.stream(reader, reader.extents(), digests, is_full=is_full))
 
 
 def put_in(content: bytes, writer: Writer, digests: changes.Digests) -> int:
@@ -103,7 +104,7 @@ def test_the_target_has_what_the_source_has(base: list[int], rounds: list[tuple[
             content = sent(reader, ours, is_full=number == 0)
         put_in(content, writer, theirs)
         assert writer.content == disk.content
-    assert ours.digest() == theirs.digest()
+    assert ours.encode() == theirs.encode()
 
 
 def test_what_the_base_image_has_does_not_travel() -> None:
@@ -155,7 +156,7 @@ def test_what_was_sent_ahead_does_not_count() -> None:
     reader, writer, half = disk.round(), Writer(bytes(SIZE)), SIZE // 3
 
     def part(extents: list[tuple[int, int]], end: int) -> bytes:
-        return b"".join(changes.stream(reader, extents, ours, is_full=True, leads_to=end))
+        return joined(changes.stream(reader, extents, ours, is_full=True, leads_to=end))
 
     first, second = (
         [each for each in reader.extents() if each[0] < half],
@@ -191,3 +192,19 @@ def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> Non
     last.touch()
     with pytest.raises(DiskTransferFailed, match="not here"):
         copies.complete(token, "disk.eph1", last, no_base)
+
+
+@pytest.mark.parametrize(("first", "second"), [([], changes.CODINGS), (changes.CODINGS, [])])
+def test_a_move_may_begin_with_digests_of_one_kind_and_end_with_those_of_the_other(
+    first: list[str], second: list[str]
+) -> None:
+    """One of its hosts is upgraded meanwhile."""
+    disk, writer = Disk(bytes(SIZE)), Writer(bytes(SIZE))
+    ours, theirs = changes.Digests(SIZE, BLOCK), changes.Digests(SIZE, BLOCK)
+    for codings, block in ((first, 1), (second, 2)):
+        disk.write([(block, 3), (0, 0)])
+        reader = disk.round()
+        content = joined(changes.stream(reader, reader.extents(), ours, is_full=False, codings=codings))
+        put_in(content, writer, theirs)
+    assert writer.content == disk.content
+    assert ours.encode() == theirs.encode()

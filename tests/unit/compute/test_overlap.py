@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from causeway.compute.disks.overlap import WriteBehind, read_ahead
+from causeway.compute.disks.overlap import AHEAD, BEHIND, WriteBehind, buffers, read_ahead
 from causeway.virt import warm
 
 
@@ -18,14 +18,14 @@ class Disk(warm.DiskReader, warm.DiskWriter):
     def extents(self) -> list[tuple[int, int]]:
         return []
 
-    def is_of_base(self, offset: int, data: bytes) -> bool:
+    def is_of_base(self, offset: int, data: memoryview) -> bool:
         raise NotImplementedError
 
     def read(self, offset: int, length: int) -> bytes:
         self._do("read", offset)
         return bytes([offset % 256]) * length
 
-    def write(self, offset: int, data: bytes) -> None:  # noqa: ARG002
+    def write(self, offset: int, data: bytes | memoryview) -> None:  # noqa: ARG002
         self._do("write", offset)
 
     def write_zeros(self, offset: int, length: int) -> None:  # noqa: ARG002
@@ -56,9 +56,9 @@ def test_what_was_read_before_a_failure_is_given_and_then_the_failure() -> None:
 def test_writes_are_done_in_order_before_a_flush() -> None:
     disk = Disk()
     with WriteBehind(disk) as behind:
-        behind.write(0, b"a")
+        behind.write(0, memoryview(b"a"))
         behind.write_zeros(10, 5)
-        behind.write(20, b"b")
+        behind.write(20, memoryview(b"b"))
         behind.flush()
     assert disk.done == [("write", 0), ("zeros", 10), ("write", 20), ("flush", 0)]
 
@@ -67,8 +67,29 @@ def test_writes_are_done_in_order_before_a_flush() -> None:
 def test_a_write_that_fails_is_reported_at_the_latest_at_the_end(flushes: bool) -> None:
     disk = Disk(bad=20)
     with pytest.raises(OSError, match="bad block"), WriteBehind(disk) as behind:
-        behind.write(0, b"a")
-        behind.write(20, b"b")
+        behind.write(0, memoryview(b"a"))
+        behind.write(20, memoryview(b"b"))
         if flushes:
             behind.flush()
     assert ("flush", 0) not in disk.done
+
+
+def test_buffers_are_used_again_when_nobody_needs_them() -> None:
+    size, count = 10, 5 * (BEHIND + 1)
+    pieces = read_ahead(Disk(), [(0, size * count)], size)
+    read = {id(data.obj) for _at, data in pieces}
+    assert len(read) == AHEAD + 1
+
+    written: list[bytes] = []
+
+    class Slow(Disk):
+        def write(self, offset: int, data: bytes | memoryview) -> None:  # noqa: ARG002
+            written.append(bytes(data))
+
+    kept = buffers(BEHIND + 1, size)
+    with WriteBehind(Slow()) as behind:
+        for number in range(count):
+            buffer = next(kept)
+            buffer[:] = bytes([number]) * size
+            behind.write(number * size, buffer)
+    assert written == [bytes([number]) * size for number in range(count)]

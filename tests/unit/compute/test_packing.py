@@ -12,6 +12,7 @@ from causeway.compute.disks import changes, packing
 from causeway.compute.disks.packing import PROBE_BYTES, Packer, Probe, Verdict, unpacked
 from causeway.errors import DiskTransferBroken
 from causeway.virt.warm import DiskReader, DiskWriter
+from tests.unit.compute.streams import joined
 
 MIB = 1 << 20
 BLOCK = 64 << 10
@@ -47,7 +48,7 @@ class Reader(DiskReader):
     def read(self, offset: int, length: int) -> bytes:
         return self.content[offset : offset + length]
 
-    def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+    def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
         return False
 
 
@@ -55,7 +56,7 @@ class Writer(DiskWriter):
     def __init__(self, size: int) -> None:
         self.content = bytearray(size)
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self.content[offset : offset + len(data)] = data
 
     def write_zeros(self, offset: int, length: int) -> None:
@@ -90,7 +91,7 @@ def sent(content: bytes, packer: Packer | None, clock: Clock, link: float) -> by
 
     digests = changes.Digests(len(content), BLOCK)
     reader = Reader(content)
-    return b"".join(changes.stream(reader, reader.extents(), digests, is_full=True, slow_down=slow_down, packer=packer))
+    return joined(changes.stream(reader, reader.extents(), digests, is_full=True, slow_down=slow_down, packer=packer))
 
 
 def received(stream: bytes, size: int) -> tuple[bytes, int, list[tuple[int, int]]]:

@@ -17,6 +17,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.outcomes import OperationToken
 from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
+from tests.unit.compute.streams import Stream
 
 BLOCK, PARTS = 512, 4
 MOVE = str(uuids.uuid4())
@@ -35,7 +36,7 @@ class Disk(DiskReader):
     def read(self, offset: int, length: int) -> bytes:
         return b"".join(bytes([1 + at // BLOCK]) * BLOCK for at in range(offset, offset + length, BLOCK))
 
-    def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+    def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
         return False
 
 
@@ -60,21 +61,8 @@ class Hypervisor:
     end_rounds = end_round
 
 
-class Sent:
-    """A stream as the target reads it."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._left = pieces, b""
-
-    def read(self, size: int, /) -> bytes:
-        while len(self._left) < size:
-            self._left += next(self._pieces)
-        found, self._left = self._left[:size], self._left[size:]
-        return found
-
-
 class Nowhere(DiskWriter):
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         """Only the digests matter."""
 
     def write_zeros(self, offset: int, length: int) -> None:
@@ -90,7 +78,7 @@ class Target:
 
     def receive(self, part: int) -> None:
         pieces = self._source.read_part(MOVE, 1, "disk", part)
-        changes.apply(Sent(pieces), Nowhere(), self._digests, lambda *_sizes: None)
+        changes.apply(Stream(pieces), Nowhere(), self._digests, lambda *_sizes: None)
         assert list(pieces) == []
 
 
@@ -107,7 +95,7 @@ def begin(source: Rounds, since: int | None = None) -> None:
     source.begin(TOKEN, SERVER, ["disk"], since=since, flatten=False, url="")
 
 
-def slow_reader(source: Rounds, part: int = 0) -> Iterator[bytes]:
+def slow_reader(source: Rounds, part: int = 0) -> Iterator[bytes | memoryview]:
     """Of a part, as somebody reads whom the target has abandoned: all but its end is sent."""
     reading = source.read_part(MOVE, 1, "disk", part)
     next(reading)

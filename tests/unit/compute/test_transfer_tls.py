@@ -250,7 +250,8 @@ def part(pair: Pair) -> bytes:
         Peer(pair.target, offer.token) as peer,
         part_fetch.open_part(pair.target, peer, copied, disk, 0) as source,
     ):
-        return source.read(100)
+        buffer = bytearray(100)
+        return bytes(buffer[: source.readinto(memoryview(buffer))])
 
 
 def test_parts_of_a_running_guests_disk_are_refused_too(pair: Pair, pki: Pki) -> None:

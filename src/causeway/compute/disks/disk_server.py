@@ -150,8 +150,11 @@ class DiskServer:
         except errors.DiskTransferBroken:
             return _refuse(start_response, "404 Not Found")
         # Nobody knows its length yet; the stream marks its own end.
-        start_response("200 OK", [("Content-Type", "application/octet-stream")])
-        return content
+        write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
+        # Each piece is sent before the next one takes its place: the server accepts copies only of what an application returns.
+        for piece in content:
+            write(piece)
+        return []
 
 
 def _refuse(start_response: StartResponse, status: str) -> Iterable[bytes]:

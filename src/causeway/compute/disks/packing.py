@@ -64,11 +64,11 @@ class Packer:
         self._compressor = zstd.ZstdCompressor(level=_LEVEL)
         self._probes = self.verdict.left <= 0
 
-    def packed(self, data: bytes) -> bytes | None:
+    def packed(self, data: memoryview) -> bytes | None:
         """What to send for ``data``; None: ``data`` itself."""
         if self._probes:
             self._began = self._began if self._kept else self.clock()
-            self._kept.append(data)
+            self._kept.append(data.tobytes())
             return None
         self.verdict.left -= len(data)
         return self._pack(data) if self.verdict.packs else None
@@ -90,12 +90,12 @@ class Packer:
         self.verdict.packs, self.verdict.left = probe.pays, VERDICT_BYTES
         self._kept, self._probes = [], False
 
-    def _pack(self, data: bytes) -> bytes | None:
+    def _pack(self, data: bytes | memoryview) -> bytes | None:
         found = self._compressor.compress(data, mode=self._compressor.FLUSH_FRAME)
         return found if len(found) < len(data) else None
 
 
-def unpacked(data: bytes, size: int) -> bytes:
+def unpacked(data: bytes | memoryview, size: int) -> bytes:
     """Decompresses ``data``. Raises DiskTransferBroken if it does not give ``size`` bytes."""
     decompressor = zstd.ZstdDecompressor()
     try:

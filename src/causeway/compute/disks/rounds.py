@@ -90,6 +90,8 @@ class Rounds:
         self._may_pack = may_pack
         # (move, disk) -> whether it pays to compress that disk for its target
         self._verdicts: dict[tuple[str, str], Verdict] = {}
+        # (move, disk) -> the codings that its receiver knows; after a restart of this process, those of every release
+        self._accepted: dict[tuple[str, str], Collection[str]] = {}
         # (move, disk) -> its latest reader, the only one that may note digests: an earlier one may still be sending
         self._readers: dict[tuple[str, str], object] = {}
         self._noting = threading.Lock()
@@ -115,7 +117,7 @@ class Rounds:
             CopiedDisk(disk.name, disk.size, disk.block, disk.to_send, len(disk.parts), disk.base_image_id, disk.scale)
             for disk in record.disks
         ]
-        codings = list(changes.CODINGS) if self._may_pack() else []
+        codings = [each for each in changes.CODINGS if each != ZSTD or self._may_pack()]
         url = f"{url}/{token.operation_id}/rounds"
         return CopyRound(record.number, record.since, url, record.secret, disks, codings)
 
@@ -166,10 +168,11 @@ class Rounds:
 
     def read_part(
         self, operation_id: str, number: int, name: str, part: int, accepts: Collection[str] = (), later: float = 0.0
-    ) -> Iterator[bytes]:
+    ) -> Iterator[bytes | memoryview]:
         """The stream of a part. Raises DiskTransferBroken if the round can't be read any more; a new round may be.
 
-        ``accepts``: the codings that the receiver knows. ``later``: see `Packer`.
+        ``accepts``: the codings that the receiver knows. ``later``: see `Packer`. Each piece is valid until the next one is
+        wanted.
         """
         folder = self._folder(operation_id)
         record = self._read(folder) if folder is not None else None
@@ -178,7 +181,8 @@ class Rounds:
             raise _gone(operation_id, number)
         if record.number != number or not 0 <= part < len(disk.parts):
             raise _gone(operation_id, number)
-        return self._read_part(folder, record, disk, part, self._packer(operation_id, name, accepts, later))
+        self._accepted[operation_id, name] = accepts
+        return self._read_part(folder, record, disk, part, self._packer(operation_id, name, accepts, later), accepts)
 
     def _packer(self, operation_id: str, name: str, accepts: Collection[str], later: float) -> Packer | None:
         if ZSTD not in accepts or not self._may_pack():
@@ -187,15 +191,29 @@ class Rounds:
         return Packer(self._verdicts.setdefault((operation_id, name), Verdict()), later)
 
     def _read_part(
-        self, folder: Path, record: _Record, disk: _Disk, part: int, packer: Packer | None
-    ) -> Iterator[bytes]:
+        self,
+        folder: Path,
+        record: _Record,
+        disk: _Disk,
+        part: int,
+        packer: Packer | None,
+        accepts: Collection[str],
+    ) -> Iterator[bytes | memoryview]:
         key, this = (_operation_of(folder), disk.name), object()
         with self._noting:
             self._readers[key] = this
             digests = self._digests(folder, disk)
+
+        def note() -> None:
+            with self._noting:
+                if self._readers.get(key) is not this:
+                    # The receiver asked again meanwhile, or the round ended. What was noted since must stay.
+                    raise _gone(key[0], record.number)
+                durable.write(folder / f"{disk.name}.digests", digests.encode())
+
         with self._driver.open_round(record.instance, disk.name, record.number) as reader:
             extents = disk.parts[part]
-            streamed = changes.stream(
+            for piece in changes.stream(
                 reader,
                 extents,
                 digests,
@@ -203,19 +221,12 @@ class Rounds:
                 leads_to=sum(extents[-1]),
                 slow_down=lambda size: self._slow_down(round(size * disk.scale)),
                 packer=packer,
-            )
-            # The last piece waits until the digests are written: the receiver never has a part that is not noted here.
-            last = next(streamed)
-            for piece in streamed:
+                codings=accepts,
+                # The receiver never has a part that is not noted here.
+                before_end=note,
+            ):
                 injector.reach("warm.part.out")
-                yield last
-                last = piece
-        with self._noting:
-            if self._readers.get(key) is not this:
-                # The receiver asked again meanwhile, or the round ended. What was noted since must stay.
-                raise _gone(key[0], record.number)
-            durable.write(folder / f"{disk.name}.digests", digests.encode())
-        yield last
+                yield piece
 
     def changes_since(self, operation_id: str, name: str, since: int) -> DiskExport:
         """A file with what changed on a disk between a round and the end of the guest.
@@ -229,10 +240,10 @@ class Rounds:
             raise _unknown(name)
         path = folder / f"{name}.{CHANGES}"
         if not path.exists():
-            digests = self._digests(folder, disk)
+            key, digests = (operation_id, name), self._digests(folder, disk)
             partial = path.with_suffix(".partial")
-            verdict = self._verdicts.get((operation_id, name))
-            # The same target gets these, so the verdict still holds.
+            verdict = self._verdicts.get(key)
+            # The same target gets these, so the verdict still holds, and it reads the same codings.
             packs = verdict is not None and verdict.packs
             packer = Packer(Verdict(packs=True, left=disk.size + 1)) if packs else None
             with self._driver.open_changes(record.instance, name, since) as reader:
@@ -240,8 +251,11 @@ class Rounds:
                     raise _unknown(name)
                 extents = reader.extents()
                 with partial.open("wb") as file:
-                    streamed = changes.stream(reader, extents, digests, is_full=False, packer=packer)
-                    file.writelines(streamed)
+                    file.writelines(
+                        changes.stream(
+                            reader, extents, digests, is_full=False, packer=packer, codings=self._accepted.get(key, ())
+                        )
+                    )
                 if reader.scale != 1.0:
                     changed = sum(length for _offset, length in extents)
                     disk.last_scale = max(1.0, changed * reader.scale / partial.stat().st_size)
@@ -281,6 +295,7 @@ class Rounds:
         operation_id = _operation_of(folder)
         self._refuse_readers(folder)
         self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != operation_id}
+        self._accepted = {key: found for key, found in self._accepted.items() if key[0] != operation_id}
         self._driver.end_rounds(folder.name.partition(".")[2])
         durable.delete_tree(folder)
 

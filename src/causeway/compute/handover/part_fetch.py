@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
+from typing import Any
 
 import requests
-from urllib3.exceptions import HTTPError
 
 from causeway import errors
 from causeway.compute.disks import changes
@@ -69,10 +70,12 @@ class _Body:
     def __init__(self, answer: requests.Response, url: str) -> None:
         self._answer, self._url = answer, url
 
-    def read(self, size: int, /) -> bytes:
+    def readinto(self, buffer: memoryview, /) -> int:
+        # Below urllib3, which would copy each piece twice, each time into new memory.
+        below: Any = self._answer.raw._fp
         try:
-            found: bytes = self._answer.raw.read(size)
-        except (HTTPError, OSError) as failure:
+            found: int = below.readinto(buffer)
+        except (HTTPException, OSError) as failure:
             raise errors.DiskTransferBroken(
                 "The transfer of a disk broke off.", details=f"{self._url}: {type(failure).__name__}"
             ) from failure

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from causeway import errors, metrics
 from causeway.compute.disks import bounds, changes
+from causeway.compute.disks.packing import ZSTD
 from causeway.compute.handover import disk_transfer, sent_images
 from causeway.compute.handover.part_fetch import open_part
 from causeway.compute.handover.peers import Peer
@@ -98,10 +99,10 @@ class WarmEndpoint:
     ) -> Snapshot:
         """Uploads a part of a disk into an image that was made for it. Does not upload a part that was uploaded before.
 
-        ``codings``: those that the target can decompress. The first upload is not compressed, to measure how fast uploads are.
+        ``codings``: those that the target can read. The first upload is not compressed, to measure how fast uploads are.
         """
         host, later = self._host, self._seconds_per_byte
-        accepts = codings if codings is not None and later is not None else []
+        accepts = [each for each in codings or () if each != ZSTD or later is not None]
         with tempfile.NamedTemporaryFile(
             dir=host.image_cache.directory, prefix=".", suffix=f".part-of-{instance.uuid}.partial"
         ) as file:

@@ -61,8 +61,8 @@ class _Reader(warm.DiskReader):
             raise GuestFailed("The host was stopped while a disk of its guests was read.")
         return self._content[offset : offset + length].ljust(min(length, SIZE - offset), b"\0")
 
-    def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
-        return not any(data)
+    def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
+        return warm.is_zeros(data)
 
 
 def _block(content: bytes, offset: int) -> bytes:
@@ -73,7 +73,7 @@ class _Writer(warm.DiskWriter):
     def __init__(self, path: Path) -> None:
         self._file = path.open("r+b" if path.exists() else "w+b")
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self._file.seek(offset)
         self._file.write(data)
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from causeway.virt import warm
 from causeway.virt.driver import BaseImage
 from causeway.virt.libvirt.storage import nbd, qemu_img
-from causeway.virt.libvirt.storage.extents import BLOCK
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
+from causeway.virt.warm import is_zeros
 
-_ZEROS = bytes(BLOCK)
 _CACHED = 1 << 20
 
 
@@ -32,11 +31,12 @@ class Base:
     def extents(self) -> list[tuple[int, int]]:
         return [(start, end - start) for start, end in self._data]
 
-    def has(self, offset: int, data: bytes) -> bool:
+    def has(self, offset: int, data: memoryview) -> bool:
         """Whether the image has the same ``data`` at ``offset``. Quick if it is asked in the order of the disk."""
         if not self._may_have_data(offset, len(data)):
-            return data == _ZEROS[: len(data)]
-        return self._block(offset, len(data)) == data
+            return is_zeros(data)
+        # Python compares views byte by byte.
+        return self._block(offset, len(data)) == data.tobytes()
 
     def _may_have_data(self, offset: int, length: int) -> bool:
         if self._place and self._data[self._place - 1][1] > offset:
@@ -65,15 +65,18 @@ class Reader(warm.DiskReader):
     def read(self, offset: int, length: int) -> bytes:
         return self._client.read(offset, length)
 
-    def is_of_base(self, offset: int, data: bytes) -> bool:
-        return self._base.has(offset, data) if self._base is not None else data == _ZEROS[: len(data)]
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        self._client.read_into(offset, buffer)
+
+    def is_of_base(self, offset: int, data: memoryview) -> bool:
+        return self._base.has(offset, data) if self._base is not None else is_zeros(data)
 
 
 class Writer(warm.DiskWriter):
     def __init__(self, client: NbdClient) -> None:
         self._client = client
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: memoryview) -> None:
         self._client.write(offset, data)
 
     def write_zeros(self, offset: int, length: int) -> None:

@@ -18,6 +18,10 @@ from causeway.errors import GuestFailed
 
 # The most bytes that one request reads or writes, and the most bytes of a disk whose extents it asks for.
 LARGEST, BYTES_AT_ONCE = 32 << 20, 1 << 30
+# The server writes one while it receives the next.
+_WRITES_UNDER_WAY = 4
+# Bytes: the client does not wake for each part of a write that the server takes.
+_SEND_BUFFER = 4 << 20
 # The contexts and flags of the protocol and of QEMU.
 ALLOCATION = "base:allocation"
 HOLE, READS_ZEROS = 1, 2
@@ -48,8 +52,11 @@ class NbdClient:
         self._where = f"{export} at {path}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         self._contexts: dict[str, int] = {}
         self._cookie = 0
+        #: the cookies of writes that were sent and not answered
+        self._under_way: set[int] = set()
         self.size = 0
         try:
             self._socket.connect(str(path))
@@ -103,27 +110,48 @@ class NbdClient:
 
     def read(self, offset: int, length: int) -> bytes:
         found = bytearray(length)
-        for at in range(0, length, LARGEST):
-            size = min(LARGEST, length - at)
-            self._request(_CMD_READ, offset + at, size)
-            self._receive_data(offset + at, memoryview(found)[at : at + size])
+        self.read_into(offset, memoryview(found))
         return bytes(found)
 
-    def write(self, offset: int, data: bytes) -> None:
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fills the buffer with what the disk has from ``offset`` on."""
+        for at in range(0, len(buffer), LARGEST):
+            part = buffer[at : at + LARGEST]
+            self._request(_CMD_READ, offset + at, len(part))
+            self._receive_data(offset + at, part)
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Sends it. `flush` waits until it is written, and raises what a write before it failed with."""
         for at in range(0, len(data), LARGEST):
             part = data[at : at + LARGEST]
-            self._request(_CMD_WRITE, offset + at, len(part), part)
-            self._acknowledged()
+            self._begin_write(_CMD_WRITE, offset + at, len(part), part)
 
     def write_zeros(self, offset: int, length: int) -> None:
+        """As `write`."""
         for at in range(0, length, LARGEST):
-            self._request(_CMD_WRITE_ZEROES, offset + at, min(LARGEST, length - at))
-            self._acknowledged()
+            self._begin_write(_CMD_WRITE_ZEROES, offset + at, min(LARGEST, length - at))
 
     def flush(self) -> None:
         """Returns when everything written is on the medium."""
+        self._settle()
         self._request(_CMD_FLUSH, 0, 0)
         self._acknowledged()
+
+    def _begin_write(self, command: int, offset: int, length: int, data: bytes | memoryview = b"") -> None:
+        if len(self._under_way) == _WRITES_UNDER_WAY:
+            self._acknowledged_any()
+        self._send(command, offset, length, data)
+        self._under_way.add(self._cookie)
+
+    def _settle(self) -> None:
+        """Waits for all writes under way."""
+        while self._under_way:
+            self._acknowledged_any()
+
+    def _acknowledged_any(self) -> None:
+        """Waits for one of the writes under way; the server may answer them in any order."""
+        for _kind, length in self._answers(self._under_way):
+            self._exactly(length)
 
     # the handshake
 
@@ -157,30 +185,40 @@ class NbdClient:
             if kind in (_REP_INFO, _REP_META_CONTEXT):
                 extents.append(content)
 
-    # one request and its answer at a time
+    # requests and their answers
 
-    def _request(self, command: int, offset: int, length: int, data: bytes = b"") -> None:
+    def _request(self, command: int, offset: int, length: int) -> None:
+        """Sends a request that waits for its answer before anything else is sent."""
+        self._settle()
+        self._send(command, offset, length)
+
+    def _send(self, command: int, offset: int, length: int, data: bytes | memoryview = b"") -> None:
         self._cookie += 1
         header = struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, command, self._cookie, offset, length)
         try:
-            self._socket.sendall(header + data if len(data) < 1 << 16 else header)
-            if len(data) >= 1 << 16:
+            self._socket.sendall(header)
+            if data:
                 self._socket.sendall(data)
         except OSError as error:
             raise self._failed(str(error)) from error
 
-    def _answers(self) -> Iterator[tuple[int, int]]:
-        """(type, length) of each chunk of the answer to the last request. The caller receives the content of each."""
+    def _answers(self, under_way: set[int] | None = None) -> Iterator[tuple[int, int]]:
+        """(type, length) of each chunk of the answer to the last request, or to one ``under_way``, which then is not any more.
+
+        The caller receives the content of each.
+        """
+        wanted = {self._cookie} if under_way is None else under_way
         while True:
             (magic,) = struct.unpack(">I", self._exactly(4))
             if magic == _SIMPLE_REPLY_MAGIC:
                 error, cookie = struct.unpack(">IQ", self._exactly(12))
-                self._check(cookie, error)
+                self._check(cookie, wanted, error)
+                wanted.discard(cookie)
                 return
             if magic != _STRUCTURED_REPLY_MAGIC:
                 raise self._failed(f"an answer begins with {magic:#x}")
             flags, kind, cookie, length = struct.unpack(">HHQI", self._exactly(16))
-            self._check(cookie, 0)
+            self._check(cookie, wanted, 0)
             if kind & _REPLY_ERROR:
                 content = self._exactly(length)
                 raise self._failed(
@@ -188,6 +226,7 @@ class NbdClient:
                 )
             yield kind, length
             if flags & _DONE:
+                wanted.discard(cookie)
                 return
 
     def _acknowledged(self) -> None:
@@ -200,8 +239,10 @@ class NbdClient:
                 (at,) = struct.unpack(">Q", self._exactly(8))
                 self._receive_into(into[at - offset : at - offset + length - 8])
             elif kind == _REPLY_HOLE:
-                # The buffer is zeros already.
-                self._exactly(length)
+                at, size = struct.unpack(">QI", self._exactly(length))
+                if not offset <= at <= at + size <= offset + len(into):
+                    raise self._failed(f"a hole of {size} bytes at {at} was not asked for")
+                into[at - offset : at - offset + size] = bytes(size)
             elif length:
                 self._exactly(length)
 
@@ -214,8 +255,8 @@ class NbdClient:
                 extents = list(struct.iter_unpack(">II", content[4:]))
         return extents
 
-    def _check(self, cookie: int, error: int) -> None:
-        if cookie != self._cookie:
+    def _check(self, cookie: int, wanted: set[int], error: int) -> None:
+        if cookie not in wanted:
             raise self._failed("the server answered another request")
         if error:
             raise self._failed(f"error {error}")

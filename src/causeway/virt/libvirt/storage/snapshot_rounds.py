@@ -33,9 +33,9 @@ from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.storage.extents import BLOCK
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.rbd_disks import RbdDisks
+from causeway.virt.warm import is_zeros
 
 Extents = list[tuple[int, int]]
-_ZEROS = bytes(BLOCK)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -69,13 +69,19 @@ class _Reader(warm.DiskReader):
         return self._find()
 
     def read(self, offset: int, length: int) -> bytes:
+        return self._opened_client().read(offset, length)
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        self._opened_client().read_into(offset, buffer)
+
+    def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
+        # The image below it travels with the disk.
+        return is_zeros(data)
+
+    def _opened_client(self) -> NbdClient:
         if self._client is None:
             self._client = self._stack.enter_context(self._opened)
-        return self._client.read(offset, length)
-
-    def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
-        # The image below it travels with the disk.
-        return data == _ZEROS[: len(data)]
+        return self._client
 
 
 class SnapshotRounds:
