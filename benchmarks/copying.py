@@ -1,8 +1,9 @@
-"""``python -m benchmarks.copying [--mib N]``: what bounds the copying of a disk from host to host while its guest runs.
+"""``python -m benchmarks.copying [--mib N] [--disks N]``: what bounds the copying of disks from host to host while guests run.
 
 A disk of random data goes the way that a round takes: QEMU's server reads it, the source's process makes the stream of it and
 serves that over HTTP on this machine, the target's checks and writes it through another server of QEMU. What each of them takes
 of the CPU is the limit of two hosts; on one machine all of them share it. ``cp`` of the same file, with its flush, is beside it.
+Several disks go at the same time, from one process to one: each then has its share of the data.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from causeway.compute.disks import changes
 from causeway.http.server import make_server
 from causeway.virt.libvirt.storage.disk_readers import Reader, open_copy
 from causeway.virt.libvirt.storage.extents import BLOCK
+from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
 
 MIB, GIB = 2**20, 2**30
@@ -34,11 +37,12 @@ MIB, GIB = 2**20, 2**30
 
 @click.command()
 @click.option("--mib", default=1024, show_default=True, help="MiB of random data.")
+@click.option("--disks", default=1, show_default=True, help="Disks that go at the same time.")
 @click.option("--serve", "serve_from", type=click.Path(path_type=Path), hidden=True)
-def main(mib: int, serve_from: Path | None) -> None:
-    """Copies a disk and tells who took how long for it (needs qemu-img and qemu-nbd)."""
+def main(mib: int, disks: int, serve_from: Path | None) -> None:
+    """Copies disks and says who took how long for it (needs qemu-img and qemu-nbd)."""
     if serve_from is not None:
-        serve(serve_from, mib * MIB)
+        serve(serve_from, mib // disks * MIB, disks)
         return
     with tempfile.TemporaryDirectory(prefix="copying-") as name:
         folder = Path(name)
@@ -47,8 +51,8 @@ def main(mib: int, serve_from: Path | None) -> None:
             for _ in range(mib):
                 file.write(os.urandom(MIB))
             os.fsync(file.fileno())
-        rows = [("cp and sync", *by_cp(source, folder / "copy")), *by_stream(source, folder / "target", mib)]
-    table = Table("", "MiB/s", "CPU, s/GiB", title=f"{mib} MiB of random data")
+        rows = [("cp and sync", *by_cp(source, folder / "copy")), *by_stream(source, folder, mib, disks)]
+    table = Table("", "MiB/s", "CPU, s/GiB", title=f"{mib} MiB of random data, {disks} at a time")
     for what, seconds, cpu in rows:
         speed = f"{mib / seconds:.0f}" if seconds is not None else ""
         table.add_row(what, speed, f"{cpu * 1024 / mib:.2f}")
@@ -65,19 +69,27 @@ def by_cp(source: Path, copy: Path) -> tuple[float, float]:
     return found
 
 
-def by_stream(source: Path, target: Path, mib: int) -> list[tuple[str, float | None, float]]:
+def by_stream(source: Path, folder: Path, mib: int, disks: int) -> list[tuple[str, float | None, float]]:
     """Rows: all of it, and each process."""
-    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.copying", "--mib", str(mib), "--serve", str(source)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sender:
+    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.copying", "--serve", str(source)]
+    share = mib // disks * MIB
+    with subprocess.Popen(
+        [*words, "--mib", str(mib), "--disks", str(disks)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as sender:
         assert sender.stdin is not None and sender.stdout is not None
         url = sender.stdout.readline().strip()
+
+        def receive(number: int) -> None:
+            headers = {"Accept-Encoding": "identity"}
+            with requests.get(f"{url}{number}", stream=True, timeout=60, headers=headers) as answer:
+                answer.raise_for_status()
+                with open_copy(folder / f"target{number}", share, None) as writer:
+                    body: Any = answer.raw._fp
+                    changes.apply(body, writer, changes.Digests(share, BLOCK), lambda _travelled, _length: None)
+
         began, used, written = time.monotonic(), cpu(resource.RUSAGE_SELF), cpu(resource.RUSAGE_CHILDREN)
-        with requests.get(url, stream=True, timeout=60, headers={"Accept-Encoding": "identity"}) as answer:
-            answer.raise_for_status()
-            with open_copy(target, mib * MIB, None) as writer:
-                digests = changes.Digests(mib * MIB, BLOCK)
-                body: Any = answer.raw._fp
-                changes.apply(body, writer, digests, lambda _travelled, _length: None)
+        with ThreadPoolExecutor(disks) as threads:
+            list(threads.map(receive, range(disks)))
         seconds = time.monotonic() - began
         received, wrote = cpu(resource.RUSAGE_SELF) - used, cpu(resource.RUSAGE_CHILDREN) - written
         sender.stdin.close()
@@ -91,25 +103,40 @@ def by_stream(source: Path, target: Path, mib: int) -> list[tuple[str, float | N
     ]
 
 
-def serve(source: Path, size: int) -> None:
-    """The source's side, until its standard input ends. Says its URL, and at the end what it and QEMU took of the CPU."""
-    with served(source, "raw") as client:
-        reader = Reader(client, [(0, size)], None)
+def serve(source: Path, share: int, disks: int) -> None:
+    """The source's side, until its standard input ends. Says its URL, and at the end what it and QEMU took of the CPU.
 
-        def answer(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-            write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
-            for piece in changes.stream(reader, reader.extents(), changes.Digests(size, BLOCK), is_full=True):
+    ``share``: bytes of the file that each of the disks has.
+    """
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        first = int(environ["PATH_INFO"].strip("/")) * share
+        write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
+        with served(source, "raw") as client:
+            reader = Share(client, first, share)
+            for piece in changes.stream(reader, reader.extents(), changes.Digests(share, BLOCK), is_full=True):
                 write(piece)
-            return []
+        return []
 
-        server = make_server("127.0.0.1", 0, answer, threads=2, name="source")
-        threading.Thread(target=server.serve, name="source", daemon=True).start()
-        used = cpu(resource.RUSAGE_SELF)
-        print(f"http://127.0.0.1:{server.bind_addr[1]}/", flush=True)
-        sys.stdin.read()
-        sent = cpu(resource.RUSAGE_SELF) - used
-        server.stop()
+    server = make_server("127.0.0.1", 0, answer, threads=disks + 1, name="source")
+    threading.Thread(target=server.serve, name="source", daemon=True).start()
+    used = cpu(resource.RUSAGE_SELF)
+    print(f"http://127.0.0.1:{server.bind_addr[1]}/", flush=True)
+    sys.stdin.read()
+    sent = cpu(resource.RUSAGE_SELF) - used
+    server.stop()
     print(sent, cpu(resource.RUSAGE_CHILDREN), flush=True)
+
+
+class Share(Reader):
+    """A part of a file, as a disk."""
+
+    def __init__(self, client: NbdClient, first: int, size: int) -> None:
+        super().__init__(client, [(0, size)], None)
+        self._first = first
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        super().read_into(self._first + offset, buffer)
 
 
 def cpu(who: int) -> float:
