@@ -25,6 +25,9 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NEW, _TORN = ".new", ".torn"
+# Folders in which this process has made others, so that their own names are synced.
+_KNOWN: set[Path] = set()
+_MOST_KNOWN = 256
 
 
 class SyncCounter:
@@ -142,6 +145,7 @@ def settle(source: Path, target: Path) -> None:
 def rename(source: Path, target: Path) -> None:
     """Renames a file or a folder whose content is synced, or replaces a file by it."""
     source.replace(target)
+    _discard_known(source)
     sync(target.parent)
     if source.parent != target.parent:
         sync(source.parent)
@@ -159,12 +163,25 @@ def sync(path: Path) -> None:
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
     """Makes a folder and the folders above it, unless they exist."""
     if not path.is_dir():
-        make_folder(path.parent)
+        if path.parent not in _KNOWN or not path.parent.is_dir():
+            make_folder(path.parent)
+            _remember(path.parent)
         path.mkdir(mode=mode, exist_ok=True)
     elif not os.access(path.parent, os.R_OK | os.W_OK):
         # Its parent belongs to another user, who made the folder: nothing to sync.
         return
     sync(path.parent)
+
+
+def _remember(folder: Path) -> None:
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN.add(folder)
+
+
+def _discard_known(folder: Path) -> None:
+    for known in [each for each in _KNOWN if each.is_relative_to(folder)]:
+        _KNOWN.discard(known)
 
 
 def sync_tree(folder: Path) -> None:
@@ -185,6 +202,7 @@ def delete(path: Path) -> None:
 
 def delete_tree(folder: Path) -> None:
     """Deletes a folder with everything in it, if it exists. Raises OSError if something in it can't be deleted."""
+    _discard_known(folder)
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     _sync_if_there(folder.parent)

@@ -157,3 +157,23 @@ def test_sqlite_syncs_what_is_committed_unless_an_option_says_otherwise(
     with database.write() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level
     database.close()
+
+
+def test_a_folder_above_is_synced_once_and_again_when_it_was_made_again(
+    tmp_path: Path, done: list[tuple[str, str]]
+) -> None:
+    above = tmp_path / "above"
+    for name in ("a", "b"):
+        done.clear()
+        durable.make_folder(above / name)
+        assert (("sync", tmp_path.name) in done) is (name == "a")
+        assert done[-1] == ("sync", "above")
+    for away in ("deleted", "renamed"):
+        if away == "deleted":
+            durable.delete_tree(above)
+        else:
+            durable.rename(above, tmp_path / "elsewhere")
+        above.mkdir()
+        done.clear()
+        durable.make_folder(above / "c")
+        assert done[-2:] == [("sync", tmp_path.name), ("sync", "above")]

@@ -15,6 +15,9 @@ from causeway.model.pci import PciDevice
 from causeway.model.shared_disk import SharedDisk
 from causeway.model.states import PowerState
 
+# The epoch of whoever acquires an operation first: nobody orders anything in an earlier one.
+FIRST_EPOCH = 2
+
 
 # Hosts of 0.1.0, and the orders that they missed, have the operation's id as "move_id".
 class OperationToken(msgspec.Struct, rename={"operation_id": "move_id"}):

@@ -11,7 +11,7 @@ import pytest
 from causeway import errors
 from causeway.compute.host import fence as fences
 from causeway.compute.host.fence import DONE_ANEW, KEPT_FOR, UNDONE_BY, Fence
-from causeway.model.outcomes import OperationToken
+from causeway.model.outcomes import FIRST_EPOCH, OperationToken
 
 
 def token(epoch: int = 1, move: str = "move") -> OperationToken:
@@ -176,3 +176,31 @@ def test_orders_of_0_1_0_are_known_by_their_present_names(
         with pytest.raises(errors.ClaimRefused):
             order(upgraded, done, late)
     assert done == [former]
+
+
+@pytest.mark.parametrize("each_time", [False, True], ids=["once", "each time"])
+@pytest.mark.parametrize(("epoch", "refused"), [(FIRST_EPOCH, False), (FIRST_EPOCH + 1, True)])
+def test_an_order_that_died_half_way_has_shut_out_older_ones(
+    tmp_path: Path, done: list[str], each_time: bool, epoch: int, refused: bool
+) -> None:
+    """Before the first epoch is none, so its orders are recorded only when they are done."""
+
+    class Killed(BaseException):
+        pass
+
+    def die() -> int:
+        raise Killed
+
+    fence = Fence(tmp_path, "host1")
+    with pytest.raises(Killed):
+        if each_time:
+            fence.each_time(token(epoch), "begin_round", die)
+        else:
+            fence.once(token(epoch), "build_guest", int, die)
+    assert len(list(tmp_path.glob("*.json"))) == refused
+    after = Fence(tmp_path, "host1")
+    if refused:
+        with pytest.raises(errors.TakenOver):
+            order(after, done, "build_guest", epoch - 1)
+    else:
+        assert order(after, done, "build_guest", epoch) == 1

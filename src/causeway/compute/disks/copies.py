@@ -84,7 +84,8 @@ class Copies:
         if state is not None and state.round == copied.number:
             return
         if copied.since is None:
-            self._delete(folder)
+            if folder.exists():
+                self._delete(folder)
             durable.make_folder(folder, mode=0o700)
             state = _State()
             for disk in copied.disks:
@@ -127,12 +128,18 @@ class Copies:
                         sent += changes.apply(source, writer, digests, arrived)
                     durable.write(folder / f"{disk.name}{_DIGESTS}", digests.encode())
                     known.parts += 1
-                    self._write(folder, state)
+                    self._note(folder, state, copied)
                     injector.reach("warm.part.in")
+        elif state.whole != copied.number:
+            # A disk without parts may be all that was missing.
+            self._note(folder, state, copied)
+        return sent
+
+    def _note(self, folder: Path, state: _State, copied: CopyRound) -> None:
+        """Notes which parts have arrived, and whether that is the whole round."""
         if all(state.disks[each.name].parts >= each.parts for each in copied.disks):
             state.whole = copied.number
-            self._write(folder, state)
-        return sent
+        self._write(folder, state)
 
     def complete(self, token: OperationToken, name: str, last: Path, base_of: BaseOf) -> Path | None:
         """Adds the last changes, which the file ``last`` has, and returns the disk: it is now the same as at the source.
@@ -150,7 +157,7 @@ class Copies:
         copy = _copy(folder, name, known, base_of)
         with self._driver.open_copy(copy) as writer, last.open("rb") as source:
             changes.apply(source, writer, digests, lambda _travelled, _of_disk: None)
-        durable.write(folder / f"{name}{_DIGESTS}", digests.encode())
+        # Nothing more arrives, so the digests are not kept. If this process dies now, the changes are applied once more.
         state.completed.append(name)
         self._write(folder, state)
         last.unlink()

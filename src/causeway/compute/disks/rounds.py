@@ -132,7 +132,8 @@ class Rounds:
         record.disks = [self._divided(record, disk) for disk in begun.disks]
         if begun.since is None:
             for disk in begun.disks:
-                durable.delete(folder / f"{disk.name}.digests")
+                # Synced with the record, which has its name in the same folder.
+                (folder / f"{disk.name}.digests").unlink(missing_ok=True)
         record.is_open = True
         self._write(folder, record)
 

@@ -32,7 +32,7 @@ from oslo_concurrency import lockutils
 from causeway import durable, errors
 from causeway.compute.host.disk_work import DiskWork
 from causeway.faults import injector
-from causeway.model.outcomes import OperationToken
+from causeway.model.outcomes import FIRST_EPOCH, OperationToken
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Fence:
                 if method in DONE_ANEW:
                     for former in (method, *UNDONE_BY.get(method, ())):
                         record.outcomes.pop(former, None)
-                self._write(path, record)
+                self._write_epoch(path, record)
             if any(undoing in record.outcomes for undoing in UNDONE_BY.get(method, ())):
                 raise self._undone(token)
             if method in record.outcomes:
@@ -164,7 +164,7 @@ class Fence:
             _check_epoch(token, record, method)
             if token.epoch > record.epoch:
                 record.epoch = token.epoch
-                self._write(path, record)
+                self._write_epoch(path, record)
             if any(undoing in record.outcomes for undoing in UNDONE_BY.get(method, ())):
                 raise self._undone(token)
             if record.torn:
@@ -209,6 +209,11 @@ class Fence:
 
     def _undone(self, token: OperationToken) -> errors.ClaimRefused:
         return errors.ClaimRefused(f"Move {token.operation_id} has abandoned host {self.host} already.")
+
+    def _write_epoch(self, path: Path, record: _Record) -> None:
+        """Before the work, so that older orders are refused even if this host dies meanwhile. Before the first epoch is none."""
+        if record.epoch > FIRST_EPOCH or record.outcomes or record.torn:
+            self._write(path, record)
 
     def _write(self, path: Path, record: _Record) -> None:
         # Outcomes contain the secrets with which volumes are connected.

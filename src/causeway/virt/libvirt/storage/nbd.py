@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,10 +18,13 @@ from causeway.errors import GuestFailed
 
 # The most bytes that one request reads or writes, and the most bytes of a disk whose extents it asks for.
 LARGEST, BYTES_AT_ONCE = 32 << 20, 1 << 30
-# The server writes one while it receives the next.
-_WRITES_UNDER_WAY = 4
+# The server works at some while it receives the next, or while the client takes what was read.
+_WRITES_UNDER_WAY = _READS_UNDER_WAY = 4
 # Bytes: the client does not wake for each part of a write that the server takes.
 _SEND_BUFFER = 4 << 20
+# The most bytes to ask the QEMU of a guest for. From 128 KiB on its C library gets new memory from the system for each request,
+# which costs more than the copy.
+OF_A_GUEST = 120 << 10
 # The contexts and flags of the protocol and of QEMU.
 ALLOCATION = "base:allocation"
 HOLE, READS_ZEROS = 1, 2
@@ -35,6 +38,9 @@ _REQUEST_MAGIC, _SIMPLE_REPLY_MAGIC, _STRUCTURED_REPLY_MAGIC = 0x25609513, 0x674
 _CMD_READ, _CMD_WRITE, _CMD_DISC, _CMD_FLUSH, _CMD_WRITE_ZEROES, _CMD_BLOCK_STATUS = 0, 1, 2, 3, 6, 7
 _REPLY_NONE, _REPLY_DATA, _REPLY_HOLE, _REPLY_BLOCK_STATUS, _REPLY_ERROR = 0, 1, 2, 5, 1 << 15
 _DONE = 1
+# A type of ours, for answers that have none.
+_SIMPLE = -1
+_LONGEST_ERROR = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,20 @@ class Extent:
 class NbdClient:
     """A connection to one export. Every method raises `GuestFailed` if the server refuses or does not answer in time."""
 
-    def __init__(self, path: Path, export: str, contexts: tuple[str, ...] = (), *, timeout: float = 60.0) -> None:
-        """``path``: a Unix socket. ``contexts``: those that `extents` will be asked for. ``timeout``: seconds for each answer."""
+    def __init__(
+        self,
+        path: Path,
+        export: str,
+        contexts: tuple[str, ...] = (),
+        *,
+        timeout: float = 60.0,
+        read_size: int = OF_A_GUEST,
+    ) -> None:
+        """``path``: a Unix socket. ``contexts``: those that `extents` will be asked for. ``timeout``: seconds for each answer.
+
+        ``read_size``: the most bytes that are asked for at a time.
+        """
+        self._read_size = read_size
         self._where = f"{export} at {path}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
@@ -115,10 +133,18 @@ class NbdClient:
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
         """Fills the buffer with what the disk has from ``offset`` on."""
-        for at in range(0, len(buffer), LARGEST):
-            part = buffer[at : at + LARGEST]
-            self._request(_CMD_READ, offset + at, len(part))
-            self._receive_data(offset + at, part)
+        self._settle()
+        # Cookie of a request -> its part of the buffer, and where that is on the disk.
+        under_way: dict[int, tuple[int, memoryview]] = {}
+        asked = 0
+        while asked < len(buffer) or under_way:
+            if asked < len(buffer) and len(under_way) < _READS_UNDER_WAY:
+                part = buffer[asked : asked + self._read_size]
+                self._send(_CMD_READ, offset + asked, len(part))
+                under_way[self._cookie] = offset + asked, part
+                asked += len(part)
+            else:
+                self._receive_data(under_way)
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
         """Sends it. `flush` waits until it is written, and raises what a write before it failed with."""
@@ -150,8 +176,10 @@ class NbdClient:
 
     def _acknowledged_any(self) -> None:
         """Waits for one of the writes under way; the server may answer them in any order."""
-        for _kind, length in self._answers(self._under_way):
-            self._exactly(length)
+        flags, _kind, cookie, length = self._answer_head(self._under_way)
+        self._exactly(length)
+        if flags & _DONE:
+            self._under_way.remove(cookie)
 
     # the handshake
 
@@ -202,64 +230,66 @@ class NbdClient:
         except OSError as error:
             raise self._failed(str(error)) from error
 
-    def _answers(self, under_way: set[int] | None = None) -> Iterator[tuple[int, int]]:
-        """(type, length) of each chunk of the answer to the last request, or to one ``under_way``, which then is not any more.
-
-        The caller receives the content of each.
-        """
-        wanted = {self._cookie} if under_way is None else under_way
-        while True:
-            (magic,) = struct.unpack(">I", self._exactly(4))
-            if magic == _SIMPLE_REPLY_MAGIC:
-                error, cookie = struct.unpack(">IQ", self._exactly(12))
-                self._check(cookie, wanted, error)
-                wanted.discard(cookie)
-                return
-            if magic != _STRUCTURED_REPLY_MAGIC:
-                raise self._failed(f"an answer begins with {magic:#x}")
+    def _answer_head(self, wanted: Container[int]) -> tuple[int, int, int, int]:
+        """(flags, type, cookie, length) of the next piece of an answer to one of these requests."""
+        (magic,) = struct.unpack(">I", self._exactly(4))
+        if magic == _SIMPLE_REPLY_MAGIC:
+            error, cookie = struct.unpack(">IQ", self._exactly(12))
+            if cookie in wanted and not error:
+                return _DONE, _SIMPLE, cookie, 0
+        elif magic == _STRUCTURED_REPLY_MAGIC:
             flags, kind, cookie, length = struct.unpack(">HHQI", self._exactly(16))
-            self._check(cookie, wanted, 0)
-            if kind & _REPLY_ERROR:
-                content = self._exactly(length)
-                raise self._failed(
-                    f"error {struct.unpack('>I', content[:4])[0]}: {content[6:].decode(errors='replace')}"
-                )
+            if length > LARGEST + 8:
+                raise self._failed(f"the server sends {length} bytes at once")
+            if cookie in wanted and not kind & _REPLY_ERROR:
+                return flags, kind, cookie, length
+            content = self._exactly(length) if kind & _REPLY_ERROR and 6 <= length <= _LONGEST_ERROR else bytes(6)
+            error = f"{struct.unpack('>I', content[:4])[0]}: {content[6:].decode(errors='replace')}"
+        else:
+            raise self._failed(f"an answer begins with {magic:#x}")
+        raise self._failed(f"error {error}" if cookie in wanted else "the server answered another request")
+
+    def _answers(self, cookie: int) -> Iterator[tuple[int, int]]:
+        """(type, length) of each piece of the answer to a request. The caller receives the content of each."""
+        flags = 0
+        while not flags & _DONE:
+            flags, kind, _cookie, length = self._answer_head((cookie,))
             yield kind, length
-            if flags & _DONE:
-                wanted.discard(cookie)
-                return
 
     def _acknowledged(self) -> None:
-        for _kind, length in self._answers():
+        for _kind, length in self._answers(self._cookie):
             self._exactly(length)
 
-    def _receive_data(self, offset: int, into: memoryview) -> None:
-        for kind, length in self._answers():
-            if kind == _REPLY_DATA:
-                (at,) = struct.unpack(">Q", self._exactly(8))
-                self._receive_into(into[at - offset : at - offset + length - 8])
-            elif kind == _REPLY_HOLE:
-                at, size = struct.unpack(">QI", self._exactly(length))
-                if not offset <= at <= at + size <= offset + len(into):
-                    raise self._failed(f"a hole of {size} bytes at {at} was not asked for")
-                into[at - offset : at - offset + size] = bytes(size)
-            elif length:
-                self._exactly(length)
+    def _receive_data(self, under_way: dict[int, tuple[int, memoryview]]) -> None:
+        """Receives the next piece of an answer to one of these reads."""
+        flags, kind, cookie, length = self._answer_head(under_way)
+        start, buffer = under_way[cookie]
+        if kind == _SIMPLE:
+            self._receive_into(buffer)
+        elif kind == _REPLY_DATA and length >= 8:
+            (at,) = struct.unpack(">Q", self._exactly(8))
+            self._receive_into(self._part(buffer, at - start, length - 8))
+        elif kind == _REPLY_HOLE and length == 12:
+            at, size = struct.unpack(">QI", self._exactly(length))
+            self._part(buffer, at - start, size)[:] = bytes(size)
+        else:
+            self._exactly(length)
+        if flags & _DONE:
+            del under_way[cookie]
+
+    def _part(self, buffer: memoryview, first: int, size: int) -> memoryview:
+        if not 0 <= first <= first + size <= len(buffer):
+            raise self._failed(f"the server sends {size} bytes from {first} of {len(buffer)}")
+        return buffer[first : first + size]
 
     def _block_status(self, context: str, offset: int, length: int) -> list[tuple[int, int]]:
         self._request(_CMD_BLOCK_STATUS, offset, length)
         extents: list[tuple[int, int]] = []
-        for kind, size in self._answers():
+        for kind, size in self._answers(self._cookie):
             content = self._exactly(size)
             if kind == _REPLY_BLOCK_STATUS and struct.unpack(">I", content[:4])[0] == self._contexts[context]:
                 extents = list(struct.iter_unpack(">II", content[4:]))
         return extents
-
-    def _check(self, cookie: int, wanted: set[int], error: int) -> None:
-        if cookie not in wanted:
-            raise self._failed("the server answered another request")
-        if error:
-            raise self._failed(f"error {error}")
 
     def _exactly(self, length: int) -> bytes:
         found = bytearray(length)

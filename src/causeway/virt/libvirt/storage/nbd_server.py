@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from causeway.errors import GuestFailed
-from causeway.virt.libvirt.storage.nbd import NbdClient
+from causeway.virt.libvirt.storage.nbd import LARGEST, NbdClient
 
 _START_SECONDS, _END_SECONDS = 20.0, 60.0
 # Bytes of memory: the tables of an image that a user made are not trusted.
@@ -92,7 +92,7 @@ def _connected(server: subprocess.Popen[bytes], path: Path, contexts: tuple[str,
     while True:
         if path.exists():
             try:
-                return NbdClient(path, EXPORT, contexts)
+                return NbdClient(path, EXPORT, contexts, read_size=LARGEST)
             except GuestFailed as failure:
                 # The socket exists a moment before the server listens on it.
                 if not isinstance(failure.__cause__, ConnectionRefusedError):
