@@ -12,6 +12,7 @@ import pytest
 
 from causeway import errors
 from causeway.compute.disks import changes, rounds
+from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.rounds import Rounds
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
@@ -127,3 +128,30 @@ def test_a_reader_that_is_still_at_it_when_the_guest_has_gone_breaks_off(source:
     with pytest.raises(errors.DiskTransferBroken):
         list(abandoned)
     assert not list((tmp_path / "rounds").iterdir())
+
+
+def test_the_reading_ends_when_its_reader_disconnects(tmp_path: Path) -> None:
+    """Whatever still holds the failure, the connection to the hypervisor does not wait for that."""
+    ended: list[bool] = []
+
+    class Parts:
+        def is_opened_by(self, _operation: str, _secret: str) -> bool:
+            return True
+
+        def read_part(self, *_asked: object) -> Iterator[bytes]:
+            try:
+                yield b"first"
+                yield b"second"
+            finally:
+                ended.append(True)
+
+    def gone(_piece: bytes) -> None:
+        raise BrokenPipeError
+
+    any_rounds: Any = Parts()
+    any_offers: Any = None
+    server = DiskServer(any_offers, any_rounds, "127.0.0.1", 0, tmp_path / "port")
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": f"/disks/{MOVE}/rounds/1/disk/0"}
+    with pytest.raises(BrokenPipeError) as failure:
+        server._answer(environ, lambda _status, _headers: gone)
+    assert ended and failure.value is not None

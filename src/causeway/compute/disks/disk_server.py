@@ -18,7 +18,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +152,9 @@ class DiskServer:
         # Nobody knows its length yet; the stream marks its own end.
         write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
         # Each piece is sent before the next one takes its place: the server accepts copies only of what an application returns.
-        for piece in content:
-            write(piece)
+        with closing(content):
+            for piece in content:
+                write(piece)
         return []
 
 

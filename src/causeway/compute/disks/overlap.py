@@ -15,7 +15,7 @@ from types import TracebackType
 from causeway.virt.warm import DiskReader, DiskWriter
 
 # Pieces that are read before they are sent, and that arrived before they are written.
-AHEAD, BEHIND = 3, 16
+AHEAD, BEHIND = 3, 4
 
 
 def buffers(count: int, size: int) -> Iterator[memoryview]:

@@ -15,7 +15,7 @@ import logging
 import re
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -169,7 +169,7 @@ class Rounds:
 
     def read_part(
         self, operation_id: str, number: int, name: str, part: int, accepts: Collection[str] = (), later: float = 0.0
-    ) -> Iterator[bytes | memoryview]:
+    ) -> Generator[bytes | memoryview]:
         """The stream of a part. Raises DiskTransferBroken if the round can't be read any more; a new round may be.
 
         ``accepts``: the codings that the receiver knows. ``later``: see `Packer`. Each piece is valid until the next one is
@@ -199,7 +199,7 @@ class Rounds:
         part: int,
         packer: Packer | None,
         accepts: Collection[str],
-    ) -> Iterator[bytes | memoryview]:
+    ) -> Generator[bytes | memoryview]:
         key, this = (_operation_of(folder), disk.name), object()
         with self._noting:
             self._readers[key] = this
