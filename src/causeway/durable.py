@@ -180,8 +180,10 @@ def _remember(folder: Path) -> None:
 
 
 def _discard_known(folder: Path) -> None:
-    for known in [each for each in _KNOWN if each.is_relative_to(folder)]:
-        _KNOWN.discard(known)
+    # Of a copy: other threads add to it.
+    for known in tuple(_KNOWN):
+        if known.is_relative_to(folder):
+            _KNOWN.discard(known)
 
 
 def sync_tree(folder: Path) -> None:

@@ -44,11 +44,13 @@ class DiskReader(ABC):
         """(offset, length) in bytes of what may have to travel, in order. Whole blocks, except at the end of the disk."""
 
     @abstractmethod
-    def read(self, offset: int, length: int) -> bytes: ...
-
     def read_into(self, offset: int, buffer: memoryview) -> None:
-        """Fills the buffer, as `read` does, without new memory if the reader can do that."""
-        buffer[:] = self.read(offset, len(buffer))
+        """Fills the buffer with what the disk has from ``offset`` on."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        found = bytearray(length)
+        self.read_into(offset, memoryview(found))
+        return bytes(found)
 
     @abstractmethod
     def is_of_base(self, offset: int, data: memoryview) -> bool:

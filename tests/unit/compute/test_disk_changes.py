@@ -36,8 +36,8 @@ class Reader(DiskReader):
     def extents(self) -> list[tuple[int, int]]:
         return self._extents
 
-    def read(self, offset: int, length: int) -> bytes:
-        return self._content[offset : offset + length]
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        buffer[:] = self._content[offset : offset + len(buffer)]
 
     def is_of_base(self, offset: int, data: memoryview) -> bool:
         return self._base[offset : offset + len(data)] == data

@@ -21,9 +21,9 @@ class Disk(warm.DiskReader, warm.DiskWriter):
     def is_of_base(self, offset: int, data: memoryview) -> bool:
         raise NotImplementedError
 
-    def read(self, offset: int, length: int) -> bytes:
+    def read_into(self, offset: int, buffer: memoryview) -> None:
         self._do("read", offset)
-        return bytes([offset % 256]) * length
+        buffer[:] = bytes([offset % 256]) * len(buffer)
 
     def write(self, offset: int, data: bytes | memoryview) -> None:  # noqa: ARG002
         self._do("write", offset)

@@ -45,8 +45,8 @@ class Reader(DiskReader):
     def extents(self) -> list[tuple[int, int]]:
         return [(0, len(self.content))]
 
-    def read(self, offset: int, length: int) -> bytes:
-        return self.content[offset : offset + length]
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        buffer[:] = self.content[offset : offset + len(buffer)]
 
     def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
         return False

@@ -34,8 +34,9 @@ class Disk(DiskReader):
     def extents(self) -> list[tuple[int, int]]:
         return [(0, PARTS * BLOCK)]
 
-    def read(self, offset: int, length: int) -> bytes:
-        return b"".join(bytes([1 + at // BLOCK]) * BLOCK for at in range(offset, offset + length, BLOCK))
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        end = offset + len(buffer)
+        buffer[:] = b"".join(bytes([1 + at // BLOCK]) * BLOCK for at in range(offset, end, BLOCK))
 
     def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
         return False

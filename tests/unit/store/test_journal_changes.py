@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.operations import Operation
+from causeway.model.outcomes import FIRST_EPOCH
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
 from causeway.store.api import journal, recording
 from causeway.store.database import Database, statements, utcnow
@@ -28,6 +29,8 @@ def held(api: Database) -> Operation:
         journal.insert_in(connection, operation)
     found = journal.acquire(api, new, "host/1", LEASE, by_first_write=True)
     assert found is not None
+    # Hosts rely on it: in this epoch they write nothing before the work of an order.
+    assert found.epoch == FIRST_EPOCH
     found.state = SagaState.RUNNING
     recording.record(api, found, started=STEP, takes=True, lease=LEASE)
     return found

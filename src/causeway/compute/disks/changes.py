@@ -8,8 +8,8 @@
     end       the place on the disk where this ends, all bytes of data as they travelled, kind END; the digest of the sender's
               list up to that place
 
-Only receivers that asked for it (`CODINGS`) get PACKED. Digests are BLAKE3's; a receiver that does not know them (release 1) gets
-"CWCHG1" instead, where they are BLAKE2b's, six times slower. A list can have digests of both, the same on both sides.
+Only receivers that asked for it (`CODINGS`) get PACKED. Digests are BLAKE3's; a receiver that does not know them (release 0.1.0)
+gets "CWCHG1" instead, where they are BLAKE2b's, six times slower. A list can have digests of both, the same on both sides.
 
 Each piece is checked when it arrives. Sender and receiver each note the digests of the blocks that they sent or wrote. If the
 lists are the same at the end, the receiver has the last state of every block that was sent.
@@ -17,6 +17,7 @@ lists are the same at the end, the receiver has the last state of every block th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -64,7 +65,13 @@ def _blake3(data: bytes | memoryview) -> bytes:
     return blake3(data).digest(_DIGEST_BYTES)
 
 
-_DIGEST_OF: dict[bytes, Digest] = {b"CWCHG1": _blake2b, b"CWCHG2": _blake3}
+_WITH_BLAKE2B, _WITH_BLAKE3 = b"CWCHG1", b"CWCHG2"
+_DIGEST_OF: dict[bytes, Digest] = {_WITH_BLAKE2B: _blake2b, _WITH_BLAKE3: _blake3}
+
+
+@functools.cache
+def _digest_of_zeros(digest: Digest, block: int) -> bytes:
+    return digest(bytes(block))
 
 
 class Digests:
@@ -86,7 +93,9 @@ class Digests:
 
     def note_zeros(self, offset: int, length: int, digest: Digest) -> None:
         first, count = offset // self.block, -(-length // self.block)
-        self._all[first * _DIGEST_BYTES : (first + count) * _DIGEST_BYTES] = digest(bytes(self.block)) * count
+        self._all[first * _DIGEST_BYTES : (first + count) * _DIGEST_BYTES] = (
+            _digest_of_zeros(digest, self.block) * count
+        )
 
     def encode(self) -> bytes:
         return bytes(self._all)
@@ -115,7 +124,7 @@ def stream(
     others follow. ``slow_down`` gets the number of bytes that are sent next, and returns when they may be sent. ``packer``:
     compresses them. ``codings``: those that the receiver can read. ``before_end`` is called when all digests are noted.
     """
-    magic = b"CWCHG2" if BLAKE3 in codings else b"CWCHG1"
+    magic = _WITH_BLAKE3 if BLAKE3 in codings else _WITH_BLAKE2B
     digest_of, sent = _DIGEST_OF[magic], 0
     yield _HEADER.pack(magic, digests.size, digests.block)
     for at, data in read_ahead(reader, extents, PIECE_BYTES):

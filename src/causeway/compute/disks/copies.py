@@ -197,7 +197,7 @@ class Copies:
 
     def _delete(self, folder: Path) -> None:
         # Whatever state says: it may be torn.
-        for path in folder.iterdir() if folder.exists() else ():
+        for path in folder.iterdir():
             if path.name != _STATE and not path.name.endswith(_DIGESTS):
                 self._driver.discard_copy(path)
         durable.delete_tree(folder)

@@ -151,7 +151,7 @@ class DiskServer:
             return _refuse(start_response, "404 Not Found")
         # Nobody knows its length yet; the stream marks its own end.
         write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
-        # Each piece is sent before the next one takes its place: the server accepts copies only of what an application returns.
+        # By `write`, which sends a piece before the next one takes its place. What an application returns must be bytes: copies.
         with closing(content):
             for piece in content:
                 write(piece)

@@ -211,7 +211,10 @@ class Fence:
         return errors.ClaimRefused(f"Move {token.operation_id} has abandoned host {self.host} already.")
 
     def _write_epoch(self, path: Path, record: _Record) -> None:
-        """Before the work, so that older orders are refused even if this host dies meanwhile. Before the first epoch is none."""
+        """Called before the work, so that older orders are refused even if this host dies meanwhile.
+
+        In the first epoch nothing is written: there are no older orders.
+        """
         if record.epoch > FIRST_EPOCH or record.outcomes or record.torn:
             self._write(path, record)
 

@@ -56,10 +56,10 @@ class _Reader(warm.DiskReader):
             self._scale = disk.scale(self.extents(), data)
         return self._scale
 
-    def read(self, offset: int, length: int) -> bytes:
-        if self._transfer.take(length * self.scale):
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        if self._transfer.take(len(buffer) * self.scale):
             raise GuestFailed("The host was stopped while a disk of its guests was read.")
-        return self._content[offset : offset + length].ljust(min(length, SIZE - offset), b"\0")
+        buffer[:] = self._content[offset : offset + len(buffer)].ljust(len(buffer), b"\0")
 
     def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
         return warm.is_zeros(data)

@@ -62,9 +62,6 @@ class Reader(warm.DiskReader):
     def extents(self) -> list[tuple[int, int]]:
         return self._extents
 
-    def read(self, offset: int, length: int) -> bytes:
-        return self._client.read(offset, length)
-
     def read_into(self, offset: int, buffer: memoryview) -> None:
         self._client.read_into(offset, buffer)
 

@@ -160,21 +160,21 @@ class NbdClient:
     def flush(self) -> None:
         """Returns when everything written is on the medium."""
         self._settle()
-        self._request(_CMD_FLUSH, 0, 0)
-        self._acknowledged()
+        self._begin_write(_CMD_FLUSH, 0, 0)
+        self._settle()
 
     def _begin_write(self, command: int, offset: int, length: int, data: bytes | memoryview = b"") -> None:
         if len(self._under_way) == _WRITES_UNDER_WAY:
-            self._acknowledged_any()
+            self._await_any()
         self._send(command, offset, length, data)
         self._under_way.add(self._cookie)
 
     def _settle(self) -> None:
         """Waits for all writes under way."""
         while self._under_way:
-            self._acknowledged_any()
+            self._await_any()
 
-    def _acknowledged_any(self) -> None:
+    def _await_any(self) -> None:
         """Waits for one of the writes under way; the server may answer them in any order."""
         flags, _kind, cookie, length = self._answer_head(self._under_way)
         self._exactly(length)
@@ -215,11 +215,6 @@ class NbdClient:
 
     # requests and their answers
 
-    def _request(self, command: int, offset: int, length: int) -> None:
-        """Sends a request that waits for its answer before anything else is sent."""
-        self._settle()
-        self._send(command, offset, length)
-
     def _send(self, command: int, offset: int, length: int, data: bytes | memoryview = b"") -> None:
         self._cookie += 1
         header = struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, command, self._cookie, offset, length)
@@ -249,17 +244,6 @@ class NbdClient:
             raise self._failed(f"an answer begins with {magic:#x}")
         raise self._failed(f"error {error}" if cookie in wanted else "the server answered another request")
 
-    def _answers(self, cookie: int) -> Iterator[tuple[int, int]]:
-        """(type, length) of each piece of the answer to a request. The caller receives the content of each."""
-        flags = 0
-        while not flags & _DONE:
-            flags, kind, _cookie, length = self._answer_head((cookie,))
-            yield kind, length
-
-    def _acknowledged(self) -> None:
-        for _kind, length in self._answers(self._cookie):
-            self._exactly(length)
-
     def _receive_data(self, under_way: dict[int, tuple[int, memoryview]]) -> None:
         """Receives the next piece of an answer to one of these reads."""
         flags, kind, cookie, length = self._answer_head(under_way)
@@ -283,9 +267,12 @@ class NbdClient:
         return buffer[first : first + size]
 
     def _block_status(self, context: str, offset: int, length: int) -> list[tuple[int, int]]:
-        self._request(_CMD_BLOCK_STATUS, offset, length)
+        self._settle()
+        self._send(_CMD_BLOCK_STATUS, offset, length)
         extents: list[tuple[int, int]] = []
-        for kind, size in self._answers(self._cookie):
+        flags = 0
+        while not flags & _DONE:
+            flags, kind, _cookie, size = self._answer_head((self._cookie,))
             content = self._exactly(size)
             if kind == _REPLY_BLOCK_STATUS and struct.unpack(">I", content[:4])[0] == self._contexts[context]:
                 extents = list(struct.iter_unpack(">II", content[4:]))

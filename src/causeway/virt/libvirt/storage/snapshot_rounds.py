@@ -68,20 +68,14 @@ class _Reader(warm.DiskReader):
     def extents(self) -> Extents:
         return self._find()
 
-    def read(self, offset: int, length: int) -> bytes:
-        return self._opened_client().read(offset, length)
-
     def read_into(self, offset: int, buffer: memoryview) -> None:
-        self._opened_client().read_into(offset, buffer)
+        if self._client is None:
+            self._client = self._stack.enter_context(self._opened)
+        self._client.read_into(offset, buffer)
 
     def is_of_base(self, offset: int, data: memoryview) -> bool:  # noqa: ARG002
         # The image below it travels with the disk.
         return is_zeros(data)
-
-    def _opened_client(self) -> NbdClient:
-        if self._client is None:
-            self._client = self._stack.enter_context(self._opened)
-        return self._client
 
 
 class SnapshotRounds:
