@@ -30,6 +30,12 @@ def signal_all(pid: int, number: signal.Signals) -> None:
         _until_none(signalled, has_running_threads, "stopped")
 
 
+def stop(pid: int) -> None:
+    """SIGSTOP to one process; none of its threads runs any more when this returns."""
+    os.kill(pid, signal.SIGSTOP)
+    _until_none([pid], has_running_threads, "stopped")
+
+
 def kill_all(pid: int) -> None:
     """SIGKILL to the one at the root and its descendants; none of them runs any more when this returns."""
     doomed = with_children(pid)

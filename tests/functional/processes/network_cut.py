@@ -21,6 +21,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from tests.process_trees import stop
+
 START_SECONDS = 20
 
 
@@ -52,7 +54,7 @@ class Cable:
 
     def cut(self) -> None:
         """Nothing passes from here on."""
-        os.kill(self._outside.pid, signal.SIGSTOP)
+        stop(self._outside.pid)
 
     def repair(self) -> None:
         os.kill(self._outside.pid, signal.SIGCONT)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.process_trees import has_running_threads
+from tests.process_trees import signal_all, stop
 
 CAUSEWAY = Path(sys.executable).with_name("causeway")
 PATIENCE = 90
@@ -73,9 +73,7 @@ class Process:
 
     def pause(self) -> None:
         """SIGSTOP: from here on none of its threads runs."""
-        os.kill(self.pid, signal.SIGSTOP)
-        # Not waitid: a process that is stopped again before it has continued does not report it a second time.
-        until(lambda: has_running_threads(self.pid), lambda runs: not runs, f"{self.name} to stop")
+        stop(self.pid)
 
     def resume(self) -> None:
         """SIGCONT."""
@@ -83,10 +81,10 @@ class Process:
 
     def freeze(self) -> None:
         """SIGSTOP to it and to what it started, as the workers of an API."""
-        os.killpg(self.pid, signal.SIGSTOP)
+        signal_all(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        os.killpg(self.pid, signal.SIGCONT)
+        signal_all(self.pid, signal.SIGCONT)
 
     @property
     def has_ended(self) -> bool:

@@ -18,6 +18,7 @@ from causeway.virt.lab.guest_image import GuestImage
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
 from tests.integration.libvirt.lab_guests import Cloud, Net
+from tests.process_trees import stop
 
 if missing() is None:
     from causeway.virt.lab.drivers import driver_of
@@ -123,7 +124,7 @@ def test_hypervisor_that_hangs_is_an_error_and_not_a_hang(
     driver = LibvirtDriver(endpoint.uri, endpoint.host, endpoint.instances_dir, virt_type="qemu")
     driver.start()
     pid = int((lab_dir / "hosts" / endpoint.host / "libvirtd.pid").read_text())
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     try:
         with monkeypatch.context() as patched, pytest.raises(GuestFailed, match="did not answer within 1 s"):
             patched.setattr(driver._connection, "_timeout", 1.0)

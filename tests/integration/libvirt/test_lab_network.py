@@ -22,6 +22,7 @@ from causeway.virt.lab.observer import Observer
 from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology, PortTopology, SubnetTopology
 from causeway.virt.libvirt.commands import run
 from tests.integration.libvirt.lab_journeys import wait_until
+from tests.process_trees import stop
 
 SUBNET = SubnetTopology("192.168.99.0/24", "192.168.99.1", "192.168.99.1")
 ADDRESS, MAC = "192.168.99.10", "02:00:00:00:00:10"
@@ -125,7 +126,7 @@ def test_the_observer_knows_whether_the_guest_or_the_network_was_silent(cloud: L
         assert lost.sent is not None and lost.sent["h1"] >= 5 and lost.sent["h2"] == 0
         assert "the network lost what the guest sent" in str(lost) and "at h1" in str(lost)
         began = time.monotonic()
-        cloud.guest.send_signal(signal.SIGSTOP)
+        stop(cloud.guest.pid)
         # Whoever stands still is not heard after this moment, and continues only then.
         assert not _is_heard(observer, time.monotonic() + 0.5)
         cloud.guest.send_signal(signal.SIGCONT)

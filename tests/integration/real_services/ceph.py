@@ -33,6 +33,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from tests.ports import free_block
+from tests.process_trees import stop
 
 POOLS = ("images", "volumes", "vms")
 #: account -> what it may do with objects. Each has the monitor's and the manager's `profile rbd`, which lets it put a dead client
@@ -109,7 +110,7 @@ class Ceph:
 
     def freeze(self) -> None:
         """Whoever reads or writes waits from now on."""
-        self._running["ceph-osd"].send_signal(signal.SIGSTOP)
+        stop(self._running["ceph-osd"].pid)
 
     def thaw(self) -> None:
         """Serves again when this returns."""

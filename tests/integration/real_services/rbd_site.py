@@ -17,6 +17,7 @@ from causeway.virt.libvirt.storage.rbd.client import Limits, RbdClient
 from causeway.virt.libvirt.storage.rbd.protocol import Access, Names
 from causeway.virt.libvirt.storage.rbd.store import RbdStore
 from tests.integration.real_services.ceph import Ceph
+from tests.process_trees import stop
 
 POOL, ACCOUNT = "vms", "compute"
 _PATIENCE = 120.0
@@ -119,7 +120,7 @@ class RbdGuest:
         assert self._asked(f"grow {size}") == "done"
 
     def freeze(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
+        stop(self.process.pid)
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)

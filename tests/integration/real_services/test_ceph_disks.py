@@ -14,6 +14,7 @@ import pytest
 from tests.functional.processes.own_process import until
 from tests.integration.real_services import ceph
 from tests.integration.real_services.ceph_cloud import CephCloud, ceph_cloud
+from tests.process_trees import stop
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
 
@@ -112,7 +113,7 @@ def test_an_evacuated_server_keeps_its_disk_and_its_former_guest_can_not_write_a
     server = booted(cloud)
     before, source = cloud.said(server), cloud.host_of(server)
     former = cloud.qemu(server, source)
-    os.kill(former, signal.SIGSTOP)
+    stop(former)
     with cloud.dead(source):
         cloud.admin.compute.evacuate_server(server.id, host=cloud.other(source))
         until(lambda: cloud.show(server), lambda found: found.task_state is None, "the evacuation to end", 240)
