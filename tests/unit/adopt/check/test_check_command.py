@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from oslo_policy import opts as policy_opts
 
 from causeway.adopt.check import Report
 from causeway.cli.adopt import check_reports
 from causeway.cli.main import cli
+from causeway.conf import new_config
 from causeway.model.host import CellMapping
 from causeway.store import schema
 from causeway.store.api import cells
@@ -224,6 +226,15 @@ def test_a_broken_policy_file_blocks(tmp_path: Path) -> None:
     report = CleanCloud(tmp_path).check(policy=policy)
     assert codes(report, str(policy)) == {"rules_broken"}
     assert report.is_blocked
+
+
+def test_other_configurations_of_the_process_keep_their_policy_file(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('"os_compute_api:servers:create": !\n')
+    CleanCloud(tmp_path).check(policy=policy)
+    conf = new_config()
+    policy_opts.set_defaults(conf)
+    assert conf.oslo_policy.policy_file == "policy.yaml"
 
 
 def test_cells_that_causeway_lacks_are_named(tmp_path: Path) -> None:
