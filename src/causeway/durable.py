@@ -5,15 +5,18 @@ or deleted. So `write` writes a record under another name, syncs it, renames it,
 with a file that others made (a disk that was received or converted): it is synced before it gets its final name. When a function
 of this module returns, its effect survives a power cut. That holds also if it found nothing to do: an earlier process may
 have done it, and have been killed before it synced.
+
+`replace` alone syncs nothing. It is for what a power cut ends anyway; `this_boot` shows whether there was one.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +28,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NEW, _TORN = ".new", ".torn"
-# Folders in which this process has made others, so that their own names are synced.
+# Folders that this process has made, or in which it has made others: their own names are synced.
 _KNOWN: set[Path] = set()
 _MOST_KNOWN = 256
 
@@ -55,6 +58,31 @@ def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
 
     ``mode``: its permissions; None: those of the old file, or the default of new files.
     """
+    _replace(path, content, mode, is_synced=True)
+    sync(path.parent)
+
+
+def replace(path: Path, content: bytes | str, *, mode: int | None = None, is_synced: bool = False) -> None:
+    """The same as `write` for other processes and after a crash of this one; after a power cut the file may be old or empty.
+
+    ``is_synced``: not empty. The caller syncs the folder with something else that it writes there.
+    """
+    _replace(path, content, mode, is_synced=is_synced)
+
+
+@functools.cache
+def this_boot() -> str:
+    """Names the time since the machine was started: what was not synced holds no longer.
+
+    Source: random(4), /proc/sys/kernel/random/boot_id. Where that is not readable, it names this process.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return uuid4().hex
+
+
+def _replace(path: Path, content: bytes | str, mode: int | None, *, is_synced: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{_NEW}")
     # An earlier process with the same process id may have left it, with other permissions.
     temporary.unlink(missing_ok=True)
@@ -65,13 +93,13 @@ def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
                 with suppress(FileNotFoundError):
                     os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            _sync(file.fileno())
+            if is_synced:
+                file.flush()
+                _sync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync(path.parent)
 
 
 def create(path: Path, content: bytes | str) -> bool:
@@ -162,15 +190,17 @@ def sync(path: Path) -> None:
 
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
     """Makes a folder and the folders above it, unless they exist."""
+    if path in _KNOWN and path.is_dir():
+        return
     if not path.is_dir():
         if path.parent not in _KNOWN or not path.parent.is_dir():
             make_folder(path.parent)
-            _remember(path.parent)
         path.mkdir(mode=mode, exist_ok=True)
     elif not os.access(path.parent, os.R_OK | os.W_OK):
         # Its parent belongs to another user, who made the folder: nothing to sync.
         return
     sync(path.parent)
+    _remember(path)
 
 
 def _remember(folder: Path) -> None:
@@ -186,10 +216,12 @@ def _discard_known(folder: Path) -> None:
             _KNOWN.discard(known)
 
 
-def sync_tree(folder: Path) -> None:
-    """Syncs the names and contents of everything below a folder."""
+def sync_tree(folder: Path, *, but: Collection[str] = ()) -> None:
+    """Syncs the names and contents of everything below a folder; of files named ``but``, the names only."""
     for path, _folders, files in os.walk(folder):
         for name in files:
+            if name in but:
+                continue
             file = Path(path) / name
             if file.is_file() and not file.is_symlink():
                 sync(file)

@@ -177,3 +177,32 @@ def test_a_folder_above_is_synced_once_and_again_when_it_was_made_again(
         done.clear()
         durable.make_folder(above / "c")
         assert done[-2:] == [("sync", tmp_path.name), ("sync", "above")]
+
+
+def test_a_folder_that_was_made_is_synced_once(tmp_path: Path, done: list[tuple[str, str]]) -> None:
+    for synced in (True, False):
+        done.clear()
+        durable.make_folder(tmp_path / "folder")
+        assert bool(done) is synced
+
+
+def test_what_holds_until_the_machine_is_started_anew_is_not_synced(
+    tmp_path: Path, done: list[tuple[str, str]]
+) -> None:
+    durable.replace(tmp_path / "one.json", b"content", mode=0o600)
+    assert done == [("rename", "one.json")]
+    assert (tmp_path / "one.json").read_bytes() == b"content"
+    done.clear()
+    durable.replace(tmp_path / "one.json", b"content", is_synced=True)
+    assert [what for what, _name in done] == ["sync", "rename"]
+
+
+def test_a_boot_has_a_name() -> None:
+    assert durable.this_boot() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def test_a_tree_is_synced_but_for_what_may_be_lost(tmp_path: Path, done: list[tuple[str, str]]) -> None:
+    for name in ("disk", "log"):
+        (tmp_path / name).touch()
+    durable.sync_tree(tmp_path, but=("log",))
+    assert done == [("sync", "disk"), ("sync", tmp_path.name)]

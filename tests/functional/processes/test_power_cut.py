@@ -100,8 +100,11 @@ def test_a_resize_with_confirm_syncs_what_it_writes(trace: list[str]) -> None:
 
 def test_the_received_disk_is_synced_before_its_outcome_is_recorded(trace: list[str]) -> None:
     server = trace[0]
-    received = where(trace, rf"fsync\(.*_base/\.[0-9a-f-]{{36}}\.part-of-{server}")
-    disk = where(trace, rf"fsync\(.*cell2-host1/instances/{server}/\.disk\.", received)
+    # The last changes are synced with the copy to which they are added, before that is noted.
+    received = where(trace, r"fsync\(.*cell2-host1/copies/[^/]+/\.state\.json")
+    received = where(trace, r"fsync\(.*cell2-host1/copies/[^/]+/disk>", received)
+    noted = where(trace, r"fsync\(.*cell2-host1/copies/[^/]+/\.state\.json", received)
+    disk = where(trace, rf"fsync\(.*cell2-host1/instances/{server}/\.disk\.", noted)
     named = where(trace, rf"rename.*cell2-host1/instances/{server}/disk\"", disk)
     folder = where(trace, rf"fsync\(.*cell2-host1/instances/{server}>", named)
     outcome = where(trace, r"fsync\(.*cell2-host1/moves/\.", folder)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid as uuids
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from causeway import errors
+from causeway import durable, errors
 from causeway.compute.disks import changes, rounds
 from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.rounds import Rounds
+from causeway.compute.handover import offered_at
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.outcomes import OperationToken
+from causeway.model.warm import CopyRound
 from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
 from tests.unit.compute.streams import Stream
 
@@ -61,6 +65,7 @@ class Hypervisor:
         """Nothing is open."""
 
     end_rounds = end_round
+    open_changes = open_round
 
 
 class Nowhere(DiskWriter):
@@ -77,9 +82,10 @@ class Nowhere(DiskWriter):
 class Target:
     def __init__(self, source: Rounds) -> None:
         self._source, self._digests = source, changes.Digests(PARTS * BLOCK, BLOCK)
+        self._number = begin(source).number
 
     def receive(self, part: int) -> None:
-        pieces = self._source.read_part(MOVE, 1, "disk", part)
+        pieces = self._source.read_part(MOVE, self._number, "disk", part)
         changes.apply(Stream(pieces), Nowhere(), self._digests, lambda *_sizes: None)
         assert list(pieces) == []
 
@@ -87,19 +93,22 @@ class Target:
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rounds:
     monkeypatch.setattr(rounds, "PART_BYTES", BLOCK)
+    return started(tmp_path)
+
+
+def started(tmp_path: Path) -> Rounds:
     driver: Any = Hypervisor()
-    made = Rounds(tmp_path / "rounds", driver, lambda _size: None)
-    begin(made)
-    return made
+    return Rounds(tmp_path / "rounds", driver, lambda _size: None)
 
 
-def begin(source: Rounds, since: int | None = None) -> None:
-    source.begin(TOKEN, SERVER, ["disk"], since=since, flatten=False, url="")
+def begin(source: Rounds, since: int | None = None) -> CopyRound:
+    """Begins a round, unless the present one is the same."""
+    return source.begin(TOKEN, SERVER, ["disk"], since=since, flatten=False, url="")
 
 
 def slow_reader(source: Rounds, part: int = 0) -> Iterator[bytes | memoryview]:
     """Of a part, as somebody reads whom the target has abandoned: all but its end is sent."""
-    reading = source.read_part(MOVE, 1, "disk", part)
+    reading = source.read_part(MOVE, begin(source).number, "disk", part)
     next(reading)
     return reading
 
@@ -129,6 +138,59 @@ def test_a_reader_that_is_still_at_it_when_the_guest_has_gone_breaks_off(source:
     with pytest.raises(errors.DiskTransferBroken):
         list(abandoned)
     assert not list((tmp_path / "rounds").iterdir())
+
+
+def test_a_round_continues_after_a_restart_of_its_process(source: Rounds, tmp_path: Path) -> None:
+    first = begin(source)
+    begun = begin(source, first.number)
+    again = begin(started(tmp_path), first.number)
+    assert (again.number, again.since, again.secret) == (begun.number, first.number, first.secret)
+
+
+def test_a_round_ends_with_its_machine(source: Rounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its record nor what the hypervisor knows of changes may have come to the medium."""
+    first = begin(source)
+    later = begin(source, first.number)
+    source.changes_since(MOVE, "disk", later.number)
+    monkeypatch.setattr(durable, "this_boot", lambda: "the next one")
+    source = started(tmp_path)
+    assert not source.is_opened_by(MOVE, first.secret)
+    with pytest.raises(errors.WarmCopyImpossible):
+        source.changes_since(MOVE, "disk", later.number)
+    anew = begin(source, later.number)
+    assert anew.since is None
+    assert anew.secret != first.secret
+    # Otherwise the target would take it for one of which it has parts.
+    assert anew.number not in (first.number, later.number)
+    assert not list((tmp_path / "rounds").glob("*/disk.changes"))
+
+
+def test_a_record_of_the_last_release_holds(source: Rounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = begin(source)
+    (record,) = (tmp_path / "rounds").glob("*/round.json")
+    written = msgspec.json.decode(record.read_bytes())
+    del written["boot"]
+    record.write_bytes(msgspec.json.encode(written))
+    monkeypatch.setattr(durable, "this_boot", lambda: "the next one")
+    assert begin(started(tmp_path)).number == begun.number
+
+
+def test_the_largest_number_is_asked_for(source: Rounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "randbelow", lambda limit: limit - 1)
+    source.discard(MOVE)
+    number = begin(source).number
+    assert number > 1000
+    assert offered_at.checked(f"http://host:80/disks/{MOVE}/rounds/{number}/disk/0")
+
+
+def test_rounds_sync_nothing(source: Rounds) -> None:
+    before = durable.syncs.total
+    first = begin(source)
+    Target(source).receive(0)
+    begin(source, first.number)
+    source.end(MOVE)
+    source.discard(MOVE)
+    assert durable.syncs.total == before
 
 
 def test_the_reading_ends_when_its_reader_disconnects(tmp_path: Path) -> None:

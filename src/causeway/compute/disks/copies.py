@@ -6,11 +6,13 @@
     COPIES/MOVE.SERVER/NAME            the disk, or where the driver keeps it
     COPIES/MOVE.SERVER/NAME.digests    the digests of all blocks that arrived
 
-A part is noted when it is on the medium; after a restart the target asks for the next one.
+A part is noted when the driver has flushed it. After a restart of its process the target asks for the next part; after one of its
+machine it begins the round again, since only whole rounds are synced, and disks with the last changes.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -48,9 +50,11 @@ class _State:
     """``round``: the present one; ``whole``: the last one that arrived whole; ``completed``: disks with the last changes.
 
     Parts of a round that was abandoned may have arrived. The next round counts from an earlier one, so it has them again.
+    ``boot``: parts were noted in it (`durable.this_boot`).
     """
 
     round: int = 0
+    boot: str = ""
     whole: int | None = None
     completed: list[str] = field(default_factory=list)
     disks: dict[str, _Disk] = field(default_factory=dict)
@@ -86,18 +90,17 @@ class Copies:
         if copied.since is None:
             if folder.exists():
                 self._delete(folder)
-            durable.make_folder(folder, mode=0o700)
+            folder.mkdir(mode=0o700)
+            durable.sync(self._directory)
             state = _State()
             for disk in copied.disks:
                 state.disks[disk.name] = _Disk(disk.size, disk.block, disk.base_image_id)
         elif state is None or state.whole != copied.since:
-            raise errors.DiskTransferFailed(
-                "What was copied of the server's disks before is not here.", details=f"round {copied.since} is missing"
-            )
+            raise _lost(f"round {copied.since} is missing")
         state.round = copied.number
         for kept in state.disks.values():
             kept.parts = 0
-        self._write(folder, state)
+        self._write(folder, state, is_lasting=False)
 
     def receive(
         self,
@@ -117,7 +120,7 @@ class Copies:
         folder = self._folder(token.operation_id)
         state = self._read(folder) if folder is not None else None
         if folder is None or state is None or state.round != copied.number or self._is_lost(folder, disk.name):
-            raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.")
+            raise _lost(disk.name)
         known, sent = state.disks[disk.name], 0
         last = disk.parts if until is None else min(until, disk.parts)
         if known.parts < last:
@@ -126,8 +129,9 @@ class Copies:
                 while known.parts < last:
                     with opened(disk, known.parts) as source:
                         sent += changes.apply(source, writer, digests, arrived)
-                    durable.write(folder / f"{disk.name}{_DIGESTS}", digests.encode())
                     known.parts += 1
+                    is_last = known.parts == disk.parts
+                    durable.replace(folder / f"{disk.name}{_DIGESTS}", digests.encode(), is_synced=is_last)
                     self._note(folder, state, copied)
                     injector.reach("warm.part.in")
         elif state.whole != copied.number:
@@ -137,9 +141,10 @@ class Copies:
 
     def _note(self, folder: Path, state: _State, copied: CopyRound) -> None:
         """Notes which parts have arrived, and whether that is the whole round."""
-        if all(state.disks[each.name].parts >= each.parts for each in copied.disks):
+        is_whole = all(state.disks[each.name].parts >= each.parts for each in copied.disks)
+        if is_whole:
             state.whole = copied.number
-        self._write(folder, state)
+        self._write(folder, state, is_lasting=is_whole)
 
     def complete(self, token: OperationToken, name: str, last: Path, base_of: BaseOf) -> Path | None:
         """Adds the last changes, which the file ``last`` has, and returns the disk: it is now the same as at the source.
@@ -151,7 +156,7 @@ class Copies:
         if state is not None and folder is not None and name in state.completed and not self._has(folder, name):
             return None
         if folder is None or state is None or state.whole is None or self._is_lost(folder, name):
-            raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.", details=name)
+            raise _lost(name)
         known = state.disks[name]
         digests = self._digests(folder, name, known)
         copy = _copy(folder, name, known, base_of)
@@ -159,7 +164,7 @@ class Copies:
             changes.apply(source, writer, digests, lambda _travelled, _of_disk: None)
         # Nothing more arrives, so the digests are not kept. If this process dies now, the changes are applied once more.
         state.completed.append(name)
-        self._write(folder, state)
+        self._write(folder, state, is_lasting=True)
         last.unlink()
         return folder / name
 
@@ -200,25 +205,45 @@ class Copies:
         for path in folder.iterdir():
             if path.name != _STATE and not path.name.endswith(_DIGESTS):
                 self._driver.discard_copy(path)
-        durable.delete_tree(folder)
+        # It may return after a power cut: the host's inventory finds what no move has.
+        shutil.rmtree(folder)
 
     def _digests(self, folder: Path, name: str, disk: _Disk) -> changes.Digests:
-        def decode(content: bytes) -> changes.Digests:
-            return changes.Digests(disk.size, disk.block, content)
-
-        return durable.read(folder / f"{name}{_DIGESTS}", decode) or changes.Digests(disk.size, disk.block)
+        """Raises DiskTransferFailed if a power cut took them."""
+        try:
+            return changes.Digests(disk.size, disk.block, (folder / f"{name}{_DIGESTS}").read_bytes())
+        except FileNotFoundError:
+            return changes.Digests(disk.size, disk.block)
+        except ValueError as failure:
+            raise _lost(f"{name}: {failure}") from failure
 
     def _read(self, folder: Path) -> _State | None:
         try:
-            return durable.read(folder / _STATE, _DECODER.decode)
-        except durable.Torn:
+            state = _DECODER.decode((folder / _STATE).read_bytes())
+        except (FileNotFoundError, msgspec.MsgspecError):
+            # Its disks travel whole.
             return None
+        # Release 0.1.0 synced each part, and wrote no boot into its records.
+        if state.boot not in ("", durable.this_boot()) and state.round != state.whole:
+            if state.whole is None:
+                return None
+            state.round = state.whole
+        return state
 
-    def _write(self, folder: Path, state: _State) -> None:
-        durable.write(folder / _STATE, msgspec.json.encode(state))
+    def _write(self, folder: Path, state: _State, *, is_lasting: bool) -> None:
+        state.boot = durable.this_boot()
+        content = msgspec.json.encode(state)
+        if is_lasting:
+            durable.write(folder / _STATE, content)
+        else:
+            durable.replace(folder / _STATE, content)
 
     def _folder(self, operation_id: str) -> Path | None:
         return folders.of_operation(self._directory, operation_id)
+
+
+def _lost(details: str) -> errors.DiskTransferFailed:
+    return errors.DiskTransferFailed("What was copied of the server's disks before is not here.", details=details)
 
 
 def _copy(folder: Path, name: str, disk: _Disk, base_of: BaseOf) -> DiskCopy:

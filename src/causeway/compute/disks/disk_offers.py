@@ -63,12 +63,12 @@ class DiskOffers:
         found = self.find(operation_id)
         folder = self._directory / f"{operation_id}.{instance_uuid}"
         if found is not None:
-            # The process that made it may have been killed before it synced the manifest's name.
+            # The process that made it may have been killed before it synced the names.
             durable.sync(folder)
+            durable.sync(self._directory)
             return found
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
-        durable.sync(self._directory)
         manifest = Manifest(instance_uuid, secrets.token_urlsafe(32))
         for name in names:
             with export(name) as made:
@@ -82,6 +82,7 @@ class DiskOffers:
                 size = (folder / name).stat().st_size
                 manifest.disks.append(OfferedDisk(name, made.disk_format, size, digest, made.base_image_id, made.scale))
         durable.write(folder / _MANIFEST, msgspec.json.encode(manifest), mode=0o600)
+        durable.sync(self._directory)
         return manifest
 
     def find(self, operation_id: str) -> Manifest | None:
@@ -134,7 +135,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 def _remove(folder: Path) -> None:
     # Without the manifest nobody can read it any more.
-    durable.delete(folder / _MANIFEST)
+    (folder / _MANIFEST).unlink(missing_ok=True)
     try:
         durable.delete_tree(folder)
     except OSError as failure:

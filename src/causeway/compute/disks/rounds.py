@@ -6,7 +6,9 @@
     ROUNDS/OPERATION.SERVER/NAME.digests      the digests of all blocks of a disk that were sent so far
     ROUNDS/OPERATION.SERVER/NAME.changes      what changed since the last round, read when the guest was off
 
-All are files, so a round outlives its process: after a restart, the target continues with the next part.
+All are files, so a round outlives its process: after a restart, the target continues with the next part. It does not outlive its
+machine, because neither does the guest, nor what its hypervisor knows of changes. So nothing here is synced, and a record of an
+earlier boot is none.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+import shutil
 import threading
 from collections.abc import Callable, Collection, Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +41,8 @@ LOG = logging.getLogger(__name__)
 PART_BYTES = 128 << 20
 _OPERATION = re.compile(r"[0-9a-f-]{36}")
 _RECORD = "round.json"
+# Numbers of nine digits are in the URLs of parts (`handover.offered_at`); a record counts on from here.
+_MOST_FIRST = 1 << 29
 
 
 @dataclass
@@ -58,11 +64,15 @@ class _Disk:
 
 @dataclass
 class _Record:
-    """``number``: of the latest round; ``is_open``: it can still be read."""
+    """``number``: of the latest round; ``is_open``: it can still be read. ``boot``: see `durable.this_boot`.
+
+    Numbers begin anywhere. So no target takes a round for one that it had before this host lost its record.
+    """
 
     instance: Instance
     secret: str = field(repr=False)
     number: int = 0
+    boot: str = ""
     since: int | None = None
     is_open: bool = False
     disks: list[_Disk] = field(default_factory=list)
@@ -109,8 +119,10 @@ class Rounds:
         folder = self._directory / f"{token.operation_id}.{instance.uuid}"
         record = self._read(folder)
         if record is None:
-            durable.make_folder(folder, mode=0o700)
-            record = _Record(instance, secrets.token_urlsafe(32))
+            self._discard(folder)
+            folder.mkdir(mode=0o700)
+            number = secrets.randbelow(_MOST_FIRST)
+            record, since = _Record(instance, secrets.token_urlsafe(32), number, durable.this_boot()), None
         if not (record.is_open and record.since == since and self._driver.has_round(instance, record.number)):
             self._begin(folder, record, names, since=since, flatten=flatten)
         disks = [
@@ -132,7 +144,6 @@ class Rounds:
         record.disks = [self._divided(record, disk) for disk in begun.disks]
         if begun.since is None:
             for disk in begun.disks:
-                # Synced with the record, which has its name in the same folder.
                 (folder / f"{disk.name}.digests").unlink(missing_ok=True)
         record.is_open = True
         self._write(folder, record)
@@ -210,7 +221,7 @@ class Rounds:
                 if self._readers.get(key) is not this:
                     # The receiver asked again meanwhile, or the round ended. What was noted since must stay.
                     raise _gone(key[0], record.number)
-                durable.write(folder / f"{disk.name}.digests", digests.encode())
+                durable.replace(folder / f"{disk.name}.digests", digests.encode())
 
         with self._driver.open_round(record.instance, disk.name, record.number) as reader:
             extents = disk.parts[part]
@@ -261,7 +272,7 @@ class Rounds:
                     changed = sum(length for _offset, length in extents)
                     disk.last_scale = max(1.0, changed * reader.scale / partial.stat().st_size)
                     self._write(folder, record)
-            durable.settle(partial, path)
+            partial.replace(path)
         return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id, disk.last_scale)
 
     def discard(self, operation_id: str) -> None:
@@ -298,23 +309,25 @@ class Rounds:
         self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != operation_id}
         self._accepted = {key: found for key, found in self._accepted.items() if key[0] != operation_id}
         self._driver.end_rounds(folder.name.partition(".")[2])
-        durable.delete_tree(folder)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
     def _digests(self, folder: Path, disk: _Disk) -> changes.Digests:
-        def decode(content: bytes) -> changes.Digests:
-            return changes.Digests(disk.size, disk.block, content)
-
-        return durable.read(folder / f"{disk.name}.digests", decode) or changes.Digests(disk.size, disk.block)
+        try:
+            return changes.Digests(disk.size, disk.block, (folder / f"{disk.name}.digests").read_bytes())
+        except FileNotFoundError:
+            return changes.Digests(disk.size, disk.block)
 
     def _read(self, folder: Path) -> _Record | None:
-        try:
-            return durable.read(folder / _RECORD, _DECODER.decode)
-        except durable.Torn:
-            # The next round begins anew, with all of the disks.
-            return None
+        """None: the next round begins anew, with all of the disks."""
+        with suppress(FileNotFoundError, msgspec.MsgspecError):
+            record = _DECODER.decode((folder / _RECORD).read_bytes())
+            # Release 0.1.0 synced its records, and wrote no boot into them.
+            return record if record.boot in ("", durable.this_boot()) else None
+        return None
 
     def _write(self, folder: Path, record: _Record) -> None:
-        durable.write(folder / _RECORD, msgspec.json.encode(record), mode=0o600)
+        durable.replace(folder / _RECORD, msgspec.json.encode(record), mode=0o600)
 
     def _folder(self, operation_id: str) -> Path | None:
         # What comes over the network must not name other files.

@@ -22,6 +22,7 @@ from causeway.compute.handover.peers import Peer
 from causeway.compute.host import Host
 from causeway.faults import injector
 from causeway.model.outcomes import DiskOffer, OfferedDisk
+from causeway.model.warm import CHANGES
 
 LOG = logging.getLogger(__name__)
 
@@ -88,7 +89,11 @@ def fetch(
                 "A disk of the server was damaged on its way. Try again.",
                 details=f"{disk.name}: sha256 {got.digest.hexdigest()} arrived, {disk.sha256} was offered",
             )
-        durable.settle(partial, path)
+        if disk.disk_format == CHANGES:
+            # They are added to a copy, which is synced; if a power cut takes them, they are fetched again.
+            partial.replace(path)
+        else:
+            durable.settle(partial, path)
     finally:
         partial.unlink(missing_ok=True)
     injector.reach("disk.fetch.after")

@@ -34,6 +34,7 @@ from causeway.virt.simulated.guest import Guest
 from causeway.virt.undo import undone_on_failure
 
 STASHED = "_resize"
+CONSOLE = "console.log"
 _GUESTS = msgspec.json.Decoder(Guest)
 
 
@@ -124,7 +125,8 @@ class HostFiles:
             self._expected.add(guest.uuid)
 
     def discard_incoming(self, uuid: str) -> None:
-        durable.delete(self.incoming(uuid))
+        if self.incoming(uuid).exists():
+            durable.delete(self.incoming(uuid))
 
     def list_guests(self) -> dict[str, PowerState]:
         guests = self.guests
@@ -156,6 +158,14 @@ class HostFiles:
 
     def save(self, guest: Guest) -> None:
         durable.write(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
+        self._know(guest)
+
+    def save_before_boot(self, guest: Guest) -> None:
+        """The same, unsynced: for a guest that boots next, and is saved then. If a power cut takes it, its order is repeated."""
+        durable.replace(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
+        self._know(guest)
+
+    def _know(self, guest: Guest) -> None:
         with self._lock:
             self._guests[guest.uuid] = guest
 
@@ -166,7 +176,7 @@ class HostFiles:
         self.on_undefined(uuid)
 
     def append_to_console(self, uuid: str, text: str) -> None:
-        with (self.disks(uuid) / "console.log").open("a") as console:
+        with (self.disks(uuid) / CONSOLE).open("a") as console:
             console.write(text)
         self.wake_readers()
 

@@ -13,6 +13,7 @@ from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import agent, disk
 from causeway.virt.simulated.base import SimulatedBase
+from causeway.virt.simulated.host_files import CONSOLE
 from causeway.virt.simulated.serial import SerialConsoles
 
 # Bytes of the log that are shown.
@@ -27,7 +28,7 @@ class InsideDriver(SimulatedBase, ABC):
 
     def console_output(self, uuid: str) -> bytes:
         try:
-            return (self.files.disks(uuid) / "console.log").read_bytes()[-_CONSOLE_LIMIT:]
+            return (self.files.disks(uuid) / CONSOLE).read_bytes()[-_CONSOLE_LIMIT:]
         except FileNotFoundError:
             return b""
 

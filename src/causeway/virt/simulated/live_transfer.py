@@ -37,7 +37,7 @@ from causeway.virt.live_guest import LiveDisk, LiveOptions, LiveProgress, LiveSo
 from causeway.virt.simulated import activity, disk
 from causeway.virt.simulated.base import SimulatedBase
 from causeway.virt.simulated.guest import Guest, define
-from causeway.virt.simulated.host_files import guest_of
+from causeway.virt.simulated.host_files import CONSOLE, guest_of
 from causeway.virt.simulated.link import Transfer
 
 BUSY = "busy"
@@ -412,7 +412,7 @@ def _copy_disks(guest: Guest, expected: Guest) -> None:
 
 
 def _copy_consoles(guest: Guest, expected: Guest) -> None:
-    files, console = expected.local_files(), "console.log"
+    files, console = expected.local_files(), CONSOLE
     for folder in {path.parent for path in guest.local_files().values()}:
         if (folder / console).exists():
             for other in {path.parent for path in files.values()}:

@@ -16,6 +16,7 @@ from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import agent, disk, firmware, rounds
 from causeway.virt.simulated.base import SimulatedBase
+from causeway.virt.simulated.host_files import CONSOLE
 from causeway.virt.simulated.shared_store import RoundSnapshots
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
@@ -84,7 +85,7 @@ class MovedDisksDriver(SimulatedBase, ABC):
             if not self.files.stash(uuid).is_dir() and self.files.disks(uuid).is_dir():
                 if self.files.shared is not None:
                     self.files.shared.put_aside(self.files.disks(uuid))
-                durable.sync_tree(self.files.disks(uuid))
+                durable.sync_tree(self.files.disks(uuid), but=(CONSOLE,))
                 durable.rename(self.files.disks(uuid), self.files.stash(uuid))
             else:
                 # Already stashed, perhaps by a process that was killed before it synced the directory.

@@ -171,7 +171,7 @@ class PowerDriver(SimulatedBase, ABC):
             self.files.save(guest)
             return guest.power_state
         with vifs_plugged():
-            self.files.save(guest)
+            self.files.save_before_boot(guest)
         self._boot(guest)
         return guest.power_state
 
@@ -180,7 +180,6 @@ class PowerDriver(SimulatedBase, ABC):
         # Saved memory does not match disks that a boot changes.
         self.discard_memory(guest.uuid)
         guest.power_state = PowerState.RUNNING
-        self.files.save(guest)
         firmware.boot(self.files.disks(guest.uuid), guest.firmware)
         self.files.append_to_console(guest.uuid, guest.boot())
         activity.boot(guest, self.link.clock.time())

@@ -4,12 +4,15 @@
 
     STATE_DIR/rounds/UUID/NUMBER.json   a round: its disks, since when, whether it can be read
     STATE_DIR/rounds/UUID/NUMBER.NAME   a disk, exported at that instant
+
+As a hypervisor loses its rounds when its machine is started anew, nothing of them is synced.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +33,10 @@ class _Kept:
     flatten: bool = False
     is_open: bool = True
     names: list[str] = field(default_factory=list)
+    boot: str = field(default_factory=durable.this_boot)
+
+
+_KEPT = msgspec.json.Decoder(_Kept)
 
 
 class _Reader(warm.DiskReader):
@@ -71,6 +78,7 @@ def _block(content: bytes, offset: int) -> bytes:
 
 class _Writer(warm.DiskWriter):
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = path.open("r+b" if path.exists() else "w+b")
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
@@ -82,6 +90,7 @@ class _Writer(warm.DiskWriter):
 
     def flush(self) -> None:
         self._file.flush()
+        durable.sync(self._path)
 
     def close(self) -> None:
         self._file.close()
@@ -97,7 +106,7 @@ class Rounds:
     def begin(self, uuid: str, disks: dict[str, Path], number: int, *, since: int | None, flatten: bool) -> warm.Round:
         """See `WarmCopyMethods.begin_round`. ``disks``: name -> file."""
         folder = self._directory / uuid
-        durable.make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         former = self._kept(uuid, since)
         kept = _Kept(number, since if former is not None else None, flatten, True, list(disks))
         found = warm.Round(number, kept.since)
@@ -106,7 +115,7 @@ class Rounds:
             if (folder / f"{number}.{name}").stat().st_size > SIZE:
                 raise WarmCopyImpossible("The disk is larger than a simulated one can be.", details=str(path))
             found.disks.append(warm.RoundDisk(name, SIZE, BLOCK, copy.header.base_image_id))
-        durable.write(folder / f"{number}.json", msgspec.json.encode(kept))
+        durable.replace(folder / f"{number}.json", msgspec.json.encode(kept))
         return found
 
     def has(self, uuid: str, number: int) -> bool:
@@ -125,7 +134,7 @@ class Rounds:
         kept = self._kept(uuid, number)
         if kept is not None:
             kept.is_open = False
-            durable.write(self._directory / uuid / f"{number}.json", msgspec.json.encode(kept))
+            durable.replace(self._directory / uuid / f"{number}.json", msgspec.json.encode(kept))
 
     @contextmanager
     def open_changes(self, uuid: str, name: str, path: Path, since: int) -> Iterator[warm.DiskReader | None]:
@@ -149,11 +158,14 @@ class Rounds:
         return sorted(path.name for path in folders if "." not in path.name)
 
     def discard(self, uuid: str) -> None:
-        durable.delete_tree(self._directory / uuid)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._directory / uuid)
 
     def _kept(self, uuid: str, number: int | None) -> _Kept | None:
-        path = self._directory / uuid / f"{number}.json"
-        return durable.read(path, msgspec.json.Decoder(_Kept).decode) if number is not None else None
+        with suppress(FileNotFoundError, msgspec.MsgspecError):
+            kept = _KEPT.decode((self._directory / uuid / f"{number}.json").read_bytes())
+            return kept if kept.boot == durable.this_boot() else None
+        return None
 
     def _content(self, uuid: str, name: str, number: int | None) -> bytes | None:
         return (self._directory / uuid / f"{number}.{name}").read_bytes() if number is not None else None

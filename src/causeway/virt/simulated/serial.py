@@ -14,7 +14,7 @@ import threading
 from contextlib import suppress
 
 from causeway.model.states import PowerState
-from causeway.virt.simulated.host_files import HostFiles
+from causeway.virt.simulated.host_files import CONSOLE, HostFiles
 
 LOG = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class _Console:
 
     def __init__(self, files: HostFiles, uuid: str, address: str) -> None:
         self._files, self._uuid = files, uuid
-        self._log = files.disks(uuid) / "console.log"
+        self._log = files.disks(uuid) / CONSOLE
         self._lock = threading.Lock()
         self._is_over = False
         self._visitors: set[socket.socket] = set()
