@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
+from causeway.model.host import ComputeNode
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
 from causeway.store.cell import actions, copies, hosts, instances
 from causeway.store.database import Database
@@ -55,16 +56,16 @@ def what_is_written_is_read(database: Database, uuid: str) -> None:
     written = bundle_of(uuid)
     written.instance.host = host = f"host-of-{uuid}"
     copies.write(database, written, closed_by=MOVE, is_first=True)
-    assert same(copies.read(database, uuid), written)
-    without = copies.read(database, uuid, with_history=False)
-    assert (without.actions, without.faults) == ([], [])
+    whole = copies.read(database, uuid)
+    assert same(whole, written)
     found = copies.on_host(database, uuid, "nova-compute")
-    assert found.instance == dataclasses.replace(without.instance, tags=[])
-    assert (found.block_devices, found.service) == (without.block_devices, None)
+    assert (found.instance, found.block_devices) == (whole.instance, whole.block_devices)
+    assert (found.service, found.address) == (None, None)
     hosts.report_service(database, host, "nova-other", "other", 1)
     service = hosts.report_service(database, host, "nova-compute", "compute", 7)
+    hosts.save_node(database, ComputeNode(uuid, host, host, "QEMU", 8000000, 4, 4096, 40, host_ip="192.0.2.1"))
     found = copies.on_host(database, uuid, "nova-compute")
-    assert (found.block_devices, found.service) == (without.block_devices, service)
+    assert (found.block_devices, found.service, found.address) == (whole.block_devices, service, "192.0.2.1")
     assert instances.closed_by(database, uuid) == (MOVE, True)
 
 

@@ -52,6 +52,8 @@ class CellsRun(ServerRun[C], Generic[C]):
         self._kept_cells: set[str] = set()
         #: host -> when its life was last read, and the result
         self.lives: dict[str, tuple[float, HostLife]] = {}
+        #: host -> its recorded address
+        self.addresses: dict[str, str | None] = {}
 
     # where things are
 
@@ -99,7 +101,7 @@ class CellsRun(ServerRun[C], Generic[C]):
         self._read_at[cell_uuid] = self.environment.clock.boot()
 
     def source_instance(self) -> Instance:
-        """The source cell's record of the server, without its tags."""
+        """The source cell's record of the server."""
         return self._records(self.memory.source_cell)[0]
 
     def source_devices(self) -> list[BlockDevice]:
@@ -107,7 +109,7 @@ class CellsRun(ServerRun[C], Generic[C]):
         return self._records(self.memory.source_cell)[1]
 
     def target_instance(self) -> Instance:
-        """The target cell's record of the server, without its tags."""
+        """The target cell's record of the server."""
         return self._records(self.memory.target_cell)[0]
 
     def target_devices(self) -> list[BlockDevice]:
@@ -122,5 +124,6 @@ class CellsRun(ServerRun[C], Generic[C]):
             host = found.instance.host
             if host is not None:
                 self.lives[host] = self._read_at[cell_uuid], liveness.of_service(services, host, found.service)
+                self.addresses[host] = found.address
         records: tuple[Instance, list[BlockDevice]] = self._cache[cell_uuid]
         return records

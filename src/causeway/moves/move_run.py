@@ -32,8 +32,6 @@ class Run(CellsRun[MoveMemory]):
         else:
             memory = msgspec.convert(move.data, MoveMemory)
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
-        #: host -> its recorded address
-        self.addresses: dict[str, str | None] = {}
 
     @property
     def move(self) -> Operation:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sqlite3
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -14,6 +15,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 T = TypeVar("T")
 
@@ -71,6 +74,34 @@ def _in_mariadb(element: TextOfJson, _compiler: sa.Compiled, **_options: Any) ->
     return f"json_value({element.column}, '$.{element.key}')"
 
 
+class JsonWith(FunctionElement[Any]):
+    """The JSON object in ``column`` with other values under ``keys``; the parameters of their names are texts of JSON.
+
+    Not for PostgreSQL: its type for this refuses values that its columns have, such as texts with NUL.
+    """
+
+    name = "json_with"
+    type = sa.JSON()
+    inherit_cache = True
+
+    def __init__(self, column: sa.Column[Any], keys: Collection[str]) -> None:
+        pairs = [(sa.literal(f"$.{key}", sa.Text), sa.bindparam(key, type_=sa.Text)) for key in keys]
+        super().__init__(column, *itertools.chain.from_iterable(pairs))
+
+
+def _json_with(function: str, value: str) -> Callable[..., str]:
+    def compile_it(element: JsonWith, compiler: SQLCompiler, **options: Any) -> str:
+        column, *pairs = [compiler.process(clause, **options) for clause in element.clauses]
+        changed = [each if place % 2 == 0 else value.format(each) for place, each in enumerate(pairs)]
+        return f"{function}({', '.join([column, *changed])})"
+
+    return compile_it
+
+
+compiles(JsonWith, "sqlite")(_json_with("json_set", "json({})"))
+compiles(JsonWith, "mysql", "mariadb")(_json_with("JSON_SET", "JSON_EXTRACT({}, '$')"))
+
+
 def keep_all_of_unicode(metadata: sa.MetaData) -> None:
     """Makes MariaDB store every character, whatever character set its databases have."""
     for table in metadata.tables.values():
@@ -126,4 +157,4 @@ class RowMapper(Generic[T]):
         return msgspec.convert(values, self.model)
 
 
-__all__ = ["LongText", "Name", "RowMapper", "TextOfJson", "Time", "Uuid", "datetime", "keep_all_of_unicode"]
+__all__ = ["JsonWith", "LongText", "Name", "RowMapper", "TextOfJson", "Time", "Uuid", "datetime", "keep_all_of_unicode"]

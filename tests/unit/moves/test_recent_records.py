@@ -41,7 +41,7 @@ class Looked:
     def _read(self, _database: Any, _uuid: str, _binary: str) -> Any:
         self.reads += 1
         instance = SimpleNamespace(task_state="resize_prep", host="host")
-        return SimpleNamespace(instance=instance, block_devices=[], service=None)
+        return SimpleNamespace(instance=instance, block_devices=[], service=None, address="192.0.2.1")
 
     def begin(self, phase: StepPhase = StepPhase.DO, attempt: int = 1) -> None:
         self.run.step = StepRecord("Step", phase, 1, attempt=attempt)
@@ -55,7 +55,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
 
 def test_one_statement_gives_a_step_the_server_and_its_devices(looked: Looked) -> None:
     looked.run.source_instance(), looked.run.source_devices()
-    assert looked.reads == 1
+    assert (looked.reads, looked.run.addresses) == (1, {"host": "192.0.2.1"})
 
 
 def test_a_step_reads_anew_unless_the_one_before_it_kept_the_records(looked: Looked) -> None:

@@ -144,11 +144,10 @@ class TargetDBSetup(Step):
     reads_if_any = frozenset({"attachments", "guest"})
 
     def do(self, run: Run) -> None:
-        bundle = copies.read(run.source_database, run.uuid, with_history=False)
         memory = run.memory
-        run.know_records(memory.source_cell, bundle.instance, bundle.block_devices)
-        bundle.instance = dataclasses.replace(
-            bundle.instance,
+        # What users have changed since the step before has read this is written at the switch.
+        hidden = dataclasses.replace(
+            run.source_instance(),
             hidden=True,
             old_flavor=memory.old_flavor,
             new_flavor=memory.new_flavor,
@@ -161,7 +160,7 @@ class TargetDBSetup(Step):
                 dest_cell=memory.target_cell,
             ),
         )
-        bundle.block_devices = target_devices(run, bundle.block_devices)
+        bundle = copies.Bundle(hidden, target_devices(run, run.source_devices()), [], [])
         copies.write(run.target_database, bundle, closed_by=run.move.id, is_first=not run.is_repeated)
         run.keep_records(memory.source_cell)
 

@@ -80,6 +80,7 @@ class SelectDestination(Step):
         memory.selection, memory.alternates = result.selected, result.alternates
         run.move.explanation = msgspec.to_builtins(result.explanation)
         self._choose_recipe(run)
+        run.keep_records(memory.source_cell)
         run.with_next_save(lambda connection: note_destination(connection, run))
 
     def _check(self, run: Run) -> None:

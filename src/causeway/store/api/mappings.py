@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.store.api_tables import InstanceGroupMembers, InstanceGroups, InstanceMappings, RequestSpecs
-from causeway.store.columns import RowMapper
+from causeway.store.columns import JsonWith, RowMapper
 from causeway.store.database import Database, parts
 
 TABLE: sa.Table = InstanceMappings.__table__  # type: ignore[assignment]
@@ -182,7 +183,18 @@ def change_spec_in(connection: sa.Connection, uuid: str, change: Callable[[dict[
 
 def set_in_spec_in(connection: sa.Connection, uuid: str, **fields: Any) -> None:
     """Sets fields of a server's request spec, and only these. Raises ServerNotFound if there is none."""
-    change_spec_in(connection, uuid, lambda stored: stored | msgspec.to_builtins(fields))
+    if connection.dialect.name == "postgresql":
+        change_spec_in(connection, uuid, lambda stored: stored | msgspec.to_builtins(fields))
+        return
+    values = {name: msgspec.json.encode(value).decode() for name, value in fields.items()}
+    if not connection.execute(_set_in_spec(tuple(fields)), values | {"of_uuid": uuid}).rowcount:
+        raise errors.ServerNotFound(uuid)
+
+
+@cache
+def _set_in_spec(names: tuple[str, ...]) -> sa.Update:
+    of_server = SPECS.c.instance_uuid == sa.bindparam("of_uuid")
+    return SPECS.update().where(of_server).values(spec=JsonWith(SPECS.c.spec, names))
 
 
 def save_spec_if_missing_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:

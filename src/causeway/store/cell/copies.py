@@ -36,13 +36,23 @@ _WITH_DEVICES = (
     .order_by(_DEVICES.c.id)
 )
 _AND_DEVICES = _SERVERS.outerjoin(_DEVICES, sa.and_(_OF_DEVICE, _DEVICES.c.deleted.is_(False)))
-_WHOLE = _WITH_DEVICES.select_from(_AND_DEVICES).add_columns(_ALL_TAGS.scalar_subquery().label("tags"))
-_SERVICES = hosts.SERVICES
+_WHOLE = _WITH_DEVICES.select_from(_AND_DEVICES).add_columns(
+    _ALL_TAGS.scalar_subquery().label("tags"),
+    # Few servers have any.
+    sa.exists().where(_OWNERS["faults"] == _SERVERS.c.uuid).label("has_faults"),
+)
+_SERVICES, _NODES = hosts.SERVICES, hosts.NODES
+_ADDRESS = sa.select(_NODES.c.host_ip).where(_NODES.c.host == _SERVERS.c.host).order_by(_NODES.c.id).limit(1)
 _ON_HOST = _WITH_DEVICES.select_from(
     _AND_DEVICES.outerjoin(
         _SERVICES, sa.and_(_SERVICES.c.host == _SERVERS.c.host, _SERVICES.c.binary == sa.bindparam("of_binary"))
     )
-).add_columns(*hosts.SERVICE.columns, _SERVICES.c.uuid.label("service"))
+).add_columns(
+    *hosts.SERVICE.columns,
+    _SERVICES.c.uuid.label("service"),
+    _ADDRESS.scalar_subquery().label("address"),
+    _ALL_TAGS.scalar_subquery().label("tags"),
+)
 _BELONGINGS = (
     sa.select(
         *(sa.exists().where(_OWNERS[name] == _SERVERS.c.uuid).label(name) for name in ("actions", "faults")),
@@ -75,11 +85,12 @@ class Bundle:
 
 @dataclass(frozen=True)
 class ServerOnHost:
-    """A server without its tags, its block devices, and the compute service of the host that its record names."""
+    """A server, its block devices, and of the host that its record names the compute service and the address."""
 
     instance: Instance
     block_devices: list[BlockDevice]
     service: Service | None
+    address: str | None
 
 
 def on_host(database: Database, uuid: str, binary: str) -> ServerOnHost:
@@ -89,7 +100,8 @@ def on_host(database: Database, uuid: str, binary: str) -> ServerOnHost:
     if not rows:
         raise errors.ServerNotFound(uuid)
     service = None if rows[0].service is None else hosts.SERVICE.from_row(rows[0])
-    return ServerOnHost(instances.from_row(rows[0], []), _devices_of(rows), service)
+    instance = instances.from_row(rows[0], _tags_of(rows[0]))
+    return ServerOnHost(instance, _devices_of(rows), service, rows[0].address)
 
 
 def _devices_of(rows: Sequence[sa.Row[Any]]) -> list[BlockDevice]:
@@ -100,20 +112,19 @@ def _tags_of(row: sa.Row[Any]) -> list[str]:
     return sorted(row.tags.split(",")) if row.tags else []
 
 
-def read(database: Database, uuid: str, *, with_history: bool = True) -> Bundle:
-    """Reads a whole server, or everything except its actions, events and faults. Raises ServerNotFound."""
+def read(database: Database, uuid: str) -> Bundle:
+    """Reads a whole server. Raises ServerNotFound."""
     with database.read() as connection:
-        return _read_in(connection, uuid, with_history=with_history)
+        return _read_in(connection, uuid)
 
 
-def _read_in(connection: sa.Connection, uuid: str, *, with_history: bool = True) -> Bundle:
+def _read_in(connection: sa.Connection, uuid: str) -> Bundle:
     rows = connection.execute(_WHOLE, {"of_uuid": uuid}).all()
     if not rows:
         raise errors.ServerNotFound(uuid)
     instance, devices = instances.from_row(rows[0], _tags_of(rows[0])), _devices_of(rows)
-    if not with_history:
-        return Bundle(instance, devices, [], [])
-    return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
+    faults = actions.faults_in(connection, uuid) if rows[0].has_faults else []
+    return Bundle(instance, devices, actions.history(connection, uuid), faults)
 
 
 def close_and_read(database: Database, uuid: str, operation_id: str) -> Bundle:
