@@ -13,8 +13,10 @@ from causeway.sagas import recipe as sagas
 from causeway.sagas.journal import Write
 from causeway.store.api import migrations
 
-# 2: one recipe inside a cell and between cells.
-RESIZE_VERSION = 2
+# 2: one recipe inside a cell and between cells. 3: steps begin together (`causeway.sagas.progress`).
+RESIZE_VERSION = 3
+# 2: steps begin together.
+CONFIRM_VERSION = REVERT_VERSION = 2
 # 2: one recipe inside a cell and between cells. 3: ports with devices are detached and attached.
 LIVE_VERSION = 3
 # 2: near-live migrations also follow live ones. 3: as in live ones.

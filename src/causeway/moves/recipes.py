@@ -18,10 +18,12 @@ from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
 from causeway.moves.recipe import (
     ACROSS_CELLS,
+    CONFIRM_VERSION,
     INSIDE_CELL,
     LIVE_VERSION,
     NEAR_LIVE_VERSION,
     RESIZE_VERSION,
+    REVERT_VERSION,
     WITH_PORT_DEVICES,
     Recipe,
 )
@@ -91,7 +93,7 @@ RESIZE = Recipe(
     try_again=second_try.whole_move,
     undo_late=undo_late,
     version=RESIZE_VERSION,
-    continues=frozenset({1}),
+    continues=frozenset({1, 2}),
     formers=(
         Former(
             "cross_cell_resize",
@@ -122,6 +124,8 @@ CONFIRM = Recipe(
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
     after=RESIZE,
+    version=CONFIRM_VERSION,
+    continues=frozenset({1}),
     formers=(
         Former("cross_cell_confirm", 2, {"ConfirmResizeAtSource": "ReleaseSource"}),
         Former("same_cell_confirm", 2, {"ConfirmResize": "ReleaseSource"}),
@@ -146,6 +150,8 @@ REVERT = Recipe(
     rolled_back=roll_back.after_revert,
     undo_late=undo_late,
     after=RESIZE,
+    version=REVERT_VERSION,
+    continues=frozenset({1}),
     formers=(
         Former(
             "cross_cell_revert",

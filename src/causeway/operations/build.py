@@ -146,6 +146,7 @@ class MakeDevices(ServerStep[BuildRun]):
     """Makes ports (not bound yet), makes and reserves volumes. Undone, it keeps volumes that a user gave to the server."""
 
     name = "MakeDevices"
+    joins = frozenset({"PlaceInCell"})
     reads = frozenset({"at", "networks", "targets"})
     writes = frozenset({"ports"})
     makes = frozenset({Thing.ATTACHMENT, Thing.PORT, Thing.VOLUME})
@@ -363,5 +364,8 @@ BUILD = Recipe(
     pivot="EndBuild",
     rolled_back=rolled_back,
     undo_late=undo_late,
+    # 2: steps begin together (`causeway.sagas.progress`).
+    version=2,
+    continues=frozenset({1}),
     memory=BuildMemory,
 )

@@ -154,13 +154,14 @@ class Engine(Generic[S]):
             if self._stopping.is_set() and not run.is_pivoting:
                 progress.release()
                 return
+            # A step may have changed the recipe; or another release, which did not join the same steps, began the saga.
+            run.saga.recipe_version = self._recipe(run).version
             failure = self._attempt(progress, step, StepPhase.DO)
             if failure is None:
                 run.saga.error = run.saga.failing_since = None
-                # The saga may have another recipe now.
-                run.saga.recipe_version = self._recipe(run).version
             elif not self._handle_failure(progress, step, failure):
                 return
+        run.saga.recipe_version = self._recipe(run).version
         run.saga.state, run.saga.ended_at = SagaState.DONE, self._clock.now()
         try:
             progress.close(unless_cancelled=not run.saga.pivoted)

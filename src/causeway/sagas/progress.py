@@ -1,4 +1,9 @@
-"""The place of a run in its recipe. One write has the end of a step and the beginning of the next one."""
+"""The place of a run in its recipe. One write has the end of a step and the beginning of the next one.
+
+**A step that joins the one before it** (`Step.joins`) saves this write: it begins in memory only, and the next write has the end of
+both. Until then the journal says that the former step has begun. Whoever takes the saga over does that step again, and then
+this one, which counts as repeated, too; or undoes both, because this one may have begun.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +52,12 @@ class Progress:
     def to_undo(self, recipe: Recipe[Any]) -> list[Step[Any]]:
         """Returns the steps that have begun and were not undone, latest first."""
         begun = {step.step for step in self._steps if step.phase is StepPhase.DO}
+        in_doubt = {
+            step.step
+            for step in self._steps
+            if step.phase is StepPhase.DO and (step.attempt > 1 or step.state is StepState.STARTED)
+        }
+        begun |= {step.name for step in recipe.steps if step.joins & in_doubt and step.belongs_to(self.run)}
         undone = {step.step for step in self._steps if step.phase is StepPhase.UNDO and step.state is StepState.DONE}
         return [step for step in reversed(recipe.steps) if step.name in begun - undone]
 
@@ -59,6 +70,10 @@ class Progress:
         forward = phase is StepPhase.DO
         record, ended = self._record(step, phase), self._ended
         also = step.with_start(run) if forward else None
+        if also is None and self._joins(step, record):
+            run.unwritten = record
+            self._set(step, record)
+            return
         if ended is not None and ended.sequence == record.sequence:
             # Both attempts have the same row. It shows the error of the last attempt until this one ends.
             ended = None
@@ -71,9 +86,26 @@ class Progress:
             run.saga.pivoted = run.saga.pivoted and not pivots
             raise
         self._ended = None
+        self._set(step, record)
+
+    def _joins(self, step: Step[Any], record: StepRecord) -> bool:
+        """Whether the beginning of a step need not be written, since that of the step before it counts for both."""
+        former = self._ended
+        return (
+            record.phase is StepPhase.DO
+            and former is not None
+            and former.step in step.joins
+            and former.phase is StepPhase.DO
+            and former.state is StepState.DONE
+            and self.run.unwritten is None
+            and not step.pivots
+            and not self.run.has_writes
+        )
+
+    def _set(self, step: Step[Any], record: StepRecord) -> None:
         self._steps[record.sequence - 1 :] = [record]
         self._current = step
-        run.step = record
+        self.run.step = record
 
     def _record(self, step: Step[Any], phase: StepPhase) -> StepRecord:
         """Returns the row for the step: the last row if it is of the same step and phase, else a new one."""
@@ -83,8 +115,10 @@ class Progress:
             if last is not None:
                 last.end_events(now)
             first_round = step.first_round if phase is StepPhase.DO else None
+            # Whoever did the former step before may have begun this one, and not written that.
+            in_doubt = phase is StepPhase.DO and last is not None and last.step in step.joins and last.attempt > 1
             last = StepRecord(
-                step.name, phase, len(self._steps) + 1, attempt=0, round=first_round, events=[], started_at=now
+                step.name, phase, len(self._steps) + 1, attempt=int(in_doubt), round=first_round, events=[], started_at=now
             )
         return replace(
             last,

@@ -46,6 +46,9 @@ class Step(ABC, Generic[R]):
     reads_if_any: ClassVar[frozenset[str]] = frozenset()
     #: the kinds of things that ``do`` makes outside of the journal, and ``undo`` deletes; tests check this
     makes: ClassVar[frozenset[str]] = frozenset()
+    #: the steps whose beginning, in the journal, is this step's as well if it follows one of them (`causeway.sagas.progress`).
+    #: Such a step must give the same if it is done again after this one has begun, and neither transfers what is reported
+    joins: ClassVar[frozenset[str]] = frozenset()
     #: whether the beginning of the step is the pivot
     pivots: ClassVar[bool] = False
     #: the number of the step's first round, if it transfers in rounds

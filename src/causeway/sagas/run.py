@@ -52,6 +52,8 @@ class Run(Generic[S, M]):
         #: the steps so far; the last one is the present one
         self.steps: list[StepRecord] = []
         self.step: StepRecord | None = None
+        #: the present step, if it has joined the one before it and its beginning is not in the journal yet
+        self.unwritten: StepRecord | None = None
         self._lease = Lease(environment.options.lease, environment.clock, asked_at)
         self._journal_patience = environment.options.journal_patience
         self._to_write: list[Write] = []
@@ -168,6 +170,11 @@ class Run(Generic[S, M]):
         self._pivot = None
 
     @property
+    def has_writes(self) -> bool:
+        """Whether the end of this step is written together with anything else."""
+        return bool(self._to_write) or self.is_pivoting
+
+    @property
     def is_pivoting(self) -> bool:
         """Whether the end of this step is the pivot."""
         return self._pivot is not None
@@ -186,6 +193,8 @@ class Run(Generic[S, M]):
         ``pause``: seconds until a process may acquire a released saga.
         """
         saga, journal = self.saga, self.environment.journal
+        if ended is None and started is None:
+            started = self.unwritten
         saga.data = msgspec.to_builtins(self.memory)
         writes = [*self._to_write, *(write for write in (self._pivot, also) if write is not None)]
         if self._pivot is not None:
@@ -223,6 +232,7 @@ class Run(Generic[S, M]):
         finally:
             self._pivot = None
         self.is_new = self.is_unowned = False
+        self.unwritten = None
         self._to_write = []
         self._lease.renewed(asked_at)
 

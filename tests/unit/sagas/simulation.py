@@ -191,10 +191,16 @@ class Pivots(StrEnum):
 
 
 class Making(Step[SimulatedRun]):
-    """Makes one thing. ``fenced``: in a part of the world that knows epochs. ``place``: in its recipe, with its pivot's."""
+    """Makes one thing. ``fenced``: in a part of the world that knows epochs. ``place``: in its recipe, with its pivot's.
 
-    def __init__(self, place: int, pivot: int | None, *, fenced: bool, pivots: Pivots = Pivots.WITHIN) -> None:
+    ``joined``: begins with the one before it.
+    """
+
+    def __init__(
+        self, place: int, pivot: int | None, *, fenced: bool, joined: bool = False, pivots: Pivots = Pivots.WITHIN
+    ) -> None:
         self.name = f"Step{place}"  # type: ignore[misc]
+        self.joins = frozenset({f"Step{place - 1}"} if joined else ())  # type: ignore[misc]
         self.fenced = fenced
         self.pivot = pivots if place == pivot else None
         self.pivots = self.pivot is Pivots.WITH_BEGINNING  # type: ignore[misc]
@@ -241,16 +247,21 @@ class Making(Step[SimulatedRun]):
 
 @dataclass(frozen=True)
 class Shape:
-    """``fenced``: of each step; ``pivot``: its place, None: none. ``attended``: who asks waits for the end. ``pivots``: when."""
+    """``fenced``: of each step; ``pivot``: its place, None: none. ``attended``: who asks waits for the end. ``pivots``: when.
+
+    ``joined``: the places of the steps that begin with the one before them.
+    """
 
     fenced: tuple[bool, ...]
     pivot: int | None
     attended: bool = False
     pivots: Pivots = Pivots.WITHIN
+    joined: frozenset[int] = frozenset()
 
     def steps(self) -> tuple[Making, ...]:
         return tuple(
-            Making(place, self.pivot, fenced=fenced, pivots=self.pivots) for place, fenced in enumerate(self.fenced)
+            Making(place, self.pivot, fenced=fenced, joined=place in self.joined, pivots=self.pivots)
+            for place, fenced in enumerate(self.fenced)
         )
 
 

@@ -35,7 +35,8 @@ def shapes(draw: st.DrawFn, *, attended: bool | None = False) -> Shape:
     fenced = tuple(draw(st.lists(st.booleans(), min_size=1, max_size=5)))
     is_attended = draw(st.booleans()) if attended is None else attended
     pivot = draw(st.none() | st.integers(0, len(fenced) - 1))
-    return Shape(fenced, pivot, is_attended, draw(st.sampled_from(Pivots)))
+    joined = draw(st.frozensets(st.integers(1, 4)))
+    return Shape(fenced, pivot, is_attended, draw(st.sampled_from(Pivots)), joined)
 
 
 def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Plan]:
@@ -74,12 +75,14 @@ def judge(simulation: Simulation) -> None:
         assert None not in {event.finish_time for row in simulation.journal.steps(ID) for event in row.events or ()}
 
 
+@pytest.mark.parametrize("joined", [(), (1,), (2,)], ids=["", "pivot-joins", "pivot-is-joined"])
 @pytest.mark.parametrize("pivots", Pivots)
-def test_a_saga_survives_every_pair_of_accidents_around_its_pivot(pivots: Pivots) -> None:
+def test_a_saga_survives_every_pair_of_accidents_around_its_pivot(pivots: Pivots, joined: tuple[int, ...]) -> None:
+    shape = Shape((True, False, True), 1, pivots=pivots, joined=frozenset(joined))
     for place, first in product(range(20), range(8)):
         for second in (None, *range(8)):
             choices = {place: first} if second is None else {place: first, place + 1: second}
-            judge(Simulation(Shape((True, False, True), 1, pivots=pivots), Plan(choices)))
+            judge(Simulation(shape, Plan(choices)))
 
 
 @settings(max_examples=400)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from causeway import errors
 from causeway.model.instance import Instance
@@ -38,9 +39,11 @@ class ReleaseSource(Step):
             # Time has passed since `CheckTarget`, so the check is repeated.
             require_whole_target_again(run)
         if run.services.notifier.is_enabled:
-            run.services.notifier.instance_action(
-                run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
-            )
+            # If an earlier attempt was followed by the deletion of the source's records, it has sent this.
+            with suppress(errors.ServerNotFound):
+                run.services.notifier.instance_action(
+                    run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
+                )
         release_source(run, events.RELEASE_SOURCE, lambda: delete_stash(run, self.name))
 
 

@@ -143,6 +143,10 @@ class TargetDBSetup(Step):
     )
     reads_if_any = frozenset({"attachments", "guest"})
 
+    def where(self, run: Run) -> str | None:
+        # `ReserveTarget`, which joins this step, orders the host to do something.
+        return run.memory.target_host
+
     def do(self, run: Run) -> None:
         memory = run.memory
         # What users have changed since the step before has read this is written at the switch.
@@ -204,6 +208,7 @@ class SwitchInstanceMapping(SwitchRecords[Run]):
     """The pivot: switches the server to the target cell, where it waits for confirm or revert; its history goes along."""
 
     name = "SwitchInstanceMapping"
+    joins = frozenset({"FinishAtTarget"})
     reads = OF_A_MOVED_SERVER
 
     def _change(self, run: Run, bundle: copies.Bundle) -> None:
@@ -278,6 +283,7 @@ class DeleteSourceRecords(ServerStep[CellsRun[Any]]):
     """Hard-deletes the server's records in the source cell, after it has read those of the target cell."""
 
     name = "DeleteSourceRecords"
+    joins = frozenset({"ReleaseSource"})
     reads = frozenset({"source_cell", "target_cell"})
 
     def do(self, run: CellsRun[Any]) -> None:
@@ -307,6 +313,7 @@ class MoveRecord(Step):
     """The pivot of a move inside a cell: sets the server's new host. The server waits for confirm or revert."""
 
     name = "MoveRecord"
+    joins = frozenset({"FinishAtTarget"})
     reads = OF_A_MOVED_SERVER
 
     def do(self, run: Run) -> None:
