@@ -49,6 +49,7 @@ class InstanceMappings(ApiBase):
     __table_args__ = (
         sa.Index("instance_mappings_of_project", "project_id", "deleted", "created_at", "instance_uuid"),
         sa.Index("instance_mappings_of_all", "deleted", "created_at", "instance_uuid"),
+        sa.Index("instance_mappings_cells", "project_id", "cell_uuid"),
         sa.Index("instance_mappings_going", "queued_for_delete", "deleted"),
     )
 

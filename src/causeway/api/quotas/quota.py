@@ -24,9 +24,9 @@ from causeway.conf.quota import NOOP, SERVERS
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
-from causeway.store.api import accepted, build_requests, groups, keypairs, mappings, quotas
+from causeway.store.api import accepted, groups, keypairs, mappings, quotas
 from causeway.store.api.accepted import Total
-from causeway.store.api.quotas import Effective
+from causeway.store.api.quotas import Effective, Places
 from causeway.store.cell import instances as instance_records
 from causeway.store.cell.instances import CellUsage
 
@@ -88,11 +88,15 @@ def _is_off(services: ApiServices) -> bool:
     return bool(services.conf.quota.driver == NOOP)
 
 
-def look_up(services: ApiServices, project_id: str, user_id: str | None = None) -> Known:
-    """The limits, to be passed on as ``known``. Raises ServiceFailed if the identity service does not answer."""
+def look_up(services: ApiServices, project_id: str, user_id: str | None = None, *, servers: bool = False) -> Known:
+    """The limits, to be passed on as ``known``. Raises ServiceFailed if the identity service does not answer.
+
+    ``servers``: the caller will check servers, for which these are counted.
+    """
     if unified_limits.in_force(services.conf):
         return unified_limits.look_up(services, project_id)
-    return quotas.effective(services.api, project_id, user_id or "")
+    places = servers and not services.conf.quota.count_usage_from_placement
+    return quotas.effective(services.api, project_id, user_id or "", places=places)
 
 
 def defaults(services: ApiServices) -> dict[str, int]:
@@ -128,26 +132,35 @@ def limits(
 # --- what is in use
 
 
-def usage(services: ApiServices, project_id: str, user_id: str | None = None) -> Usage:
-    """What a project's servers use: by our records, or with [quota] count_usage_from_placement by Placement."""
+def usage(
+    services: ApiServices, project_id: str, user_id: str | None = None, places: Places | None = None
+) -> Usage:
+    """What a project's servers use: by our records, or with [quota] count_usage_from_placement by Placement.
+
+    ``places``: where the servers are, if that was read just now.
+    """
     if not services.conf.quota.count_usage_from_placement:
-        return _of_records(services, project_id, user_id)
+        return _of_records(services, project_id, user_id, places)
     classes = placed_usage.amounts(services, project_id, user_id)
     cores = classes.get(placed_usage.VCPU, 0) + classes.get(placed_usage.PCPU, 0)
     return Usage(placed_usage.servers(services, project_id, user_id), cores, classes.get(placed_usage.MEMORY_MB, 0))
 
 
-def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> Usage:
-    """Counts the servers in all cells that answer, and those that have no cell yet."""
+def _of_records(services: ApiServices, project_id: str, user_id: str | None, places: Places | None) -> Usage:
+    """Counts the servers in those of the project's cells that answer, and those that have no cell yet.
+
+    A server that moves from now on, to a cell where the project had none, is found in the one that it leaves. Only one whose
+    records there were deleted before they are counted is missed.
+    """
     # First: one that gets its cell from now on is not counted there.
-    pending = build_requests.list_for(services.api, project_id)
-    counted = [request.instance_uuid for request in pending]
-    answers = services.cells.ask_all(
-        lambda _cell, database: instance_records.usage(database, project_id, user_id, without=counted)
+    places = places or quotas.effective(services.api, project_id, places=True).places or Places()
+    counted = [server.uuid for server in places.pending]
+    answers = services.cells.ask(
+        sorted(places.cells),
+        lambda _cell, database: instance_records.usage(database, project_id, user_id, without=counted),
     )
     taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
-    flavors = [request.instance.flavor for request in pending if user_id in (None, request.instance.user_id)]
-    taken += [(1, flavor.vcpus, flavor.memory_mb) for flavor in flavors]
+    taken += [(1, server.cores, server.ram) for server in places.pending if user_id in (None, server.user_id)]
     servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
     return Usage(servers, cores, ram)
 
@@ -155,7 +168,7 @@ def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> 
 def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[int, int, int]]:
     """(1, cores, ram) of each server that may have records in two cells: by the record in the cell where it lives.
 
-    If that cell has no moving record, it was read after the move had ended, and the server was counted there.
+    If that cell was read and has no moving record, it was read after the move had ended, and the server was counted there.
     """
     copies: dict[str, dict[str, tuple[int, int, int]]] = {}
     for cell_uuid, found in by_cell.items():
@@ -168,7 +181,7 @@ def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[
         if home in places:
             counted.append(places[home])
         elif home is not None and home not in by_cell:
-            # Its cell does not answer: only the other record is known.
+            # Its cell does not answer, or has got the server only now: only the other record is known.
             counted.append(next(iter(places.values())))
     return counted
 
@@ -243,7 +256,7 @@ def room_for(services: ApiServices, wanted: Wanted, most: int, known: Known) -> 
     room = [most]
     for user_id in (None, wanted.user_id):
         allowed = limits(services, wanted.project_id, user_id, known)
-        used = usage(services, wanted.project_id, user_id)
+        used = usage(services, wanted.project_id, user_id, _places(known))
         for resource, amount in each.items():
             if allowed[resource] != UNLIMITED and amount:
                 room.append((allowed[resource] - getattr(used, resource)) // amount)
@@ -328,22 +341,33 @@ def check_deltas(
         return {}
     asked = {"instances": instances, "cores": cores, "ram": ram}
     wanted = {resource: amount for resource, amount in asked.items() if amount > 0}
-    known = known or quotas.effective(services.api, project_id, user_id or "")
-    free = _check(services, wanted, _options(services) | known.whole, project_id, None)
+    if known is None:
+        places = bool(wanted) and not services.conf.quota.count_usage_from_placement
+        known = quotas.effective(services.api, project_id, user_id or "", places=places)
+    free = _check(services, wanted, _options(services) | known.whole, project_id, None, known.places)
     if known.own:
         allowed = {resource: known.own.get(resource, UNLIMITED) for resource in COUNTED}
-        of_user = _check(services, wanted, allowed, project_id, user_id)
+        of_user = _check(services, wanted, allowed, project_id, user_id, known.places)
         free |= {name: min(left, free.get(name, left)) for name, left in of_user.items()}
     return free
 
 
+def _places(known: Known) -> Places | None:
+    return known.places if isinstance(known, Effective) else None
+
+
 def _check(
-    services: ApiServices, wanted: dict[str, int], allowed: dict[str, int], project_id: str, user_id: str | None
+    services: ApiServices,
+    wanted: dict[str, int],
+    allowed: dict[str, int],
+    project_id: str,
+    user_id: str | None,
+    places: Places | None,
 ) -> dict[str, int]:
     limited = {resource: amount for resource, amount in wanted.items() if allowed[resource] != UNLIMITED}
     if not limited:
         return {}
-    used = usage(services, project_id, user_id)
+    used = usage(services, project_id, user_id, places)
     free = {name: allowed[name] - getattr(used, name) - amount for name, amount in limited.items()}
     over = [name for name, left in free.items() if left < 0]
     if over:

@@ -1,4 +1,4 @@
-"""Limits. Usage is counted, never stored."""
+"""Limits, and what is needed to count usage, which is never stored: where a project's servers are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from causeway.store.api import accepted
 from causeway.store.api.accepted import Total
-from causeway.store.api_tables import Quotas
+from causeway.store.api_tables import BuildRequests, CellMappings, InstanceMappings, Quotas
 from causeway.store.database import Database
 
 TABLE: sa.Table = Quotas.__table__  # type: ignore[assignment]
@@ -25,20 +25,39 @@ def limits(database: Database, project_id: str, user_id: str = "") -> dict[str, 
 
 
 @dataclass(frozen=True)
+class Pending:
+    """A server without a cell. ``ram`` in MiB."""
+
+    uuid: str
+    user_id: str
+    cores: int
+    ram: int
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the servers of a project are, all at one moment. ``cells``: those that have any, maybe only deleted ones."""
+
+    pending: list[Pending] = field(default_factory=list)
+    cells: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Effective:
     """``whole``: limits of the default class, overridden by those of the project; ``own``: those of the user in it.
 
-    ``accepted``: what was accepted of the project before these were read.
+    ``accepted``: what was accepted of the project before these were read. ``places``: see `effective`.
     """
 
     whole: dict[str, int] = field(default_factory=dict)
     own: dict[str, int] = field(default_factory=dict)
     accepted: Total = field(default_factory=Total)
+    places: Places | None = None
 
 
 _TOTAL = accepted.TABLE
 _LIMIT = (TABLE.c.project_id, TABLE.c.user_id, TABLE.c.resource, TABLE.c.hard_limit)
-_EFFECTIVE = sa.union_all(
+_OF_LIMITS = (
     sa.select(
         *(sa.type_coerce(sa.null(), column.type).label(column.name) for column in _LIMIT),
         _TOTAL.c.version,
@@ -49,17 +68,37 @@ _EFFECTIVE = sa.union_all(
         TABLE.c.user_id.in_(["", sa.bindparam("of_user")]),
     ),
 )
+_EFFECTIVE = sa.union_all(*_OF_LIMITS)
+# Rows of these two kinds have no owner of a limit: the second column is null.
+_WITH_PLACES = sa.union_all(
+    *_OF_LIMITS,
+    sa.select(BuildRequests.instance_uuid, sa.null(), sa.null(), sa.null(), sa.null(), BuildRequests.instance).where(
+        BuildRequests.project_id == sa.bindparam("of_project")
+    ),
+    sa.select(CellMappings.uuid, sa.null(), sa.null(), sa.null(), sa.null(), sa.null()).where(
+        sa.exists().where(
+            InstanceMappings.project_id == sa.bindparam("of_project"), InstanceMappings.cell_uuid == CellMappings.uuid
+        )
+    ),
+)
 
 
-def effective(database: Database, project_id: str, user_id: str = "") -> Effective:
-    """The limits of a project and of a user in it. One query."""
+def effective(database: Database, project_id: str, user_id: str = "", *, places: bool = False) -> Effective:
+    """The limits of a project and of a user in it; with ``places``, also where the project's servers are. One query."""
     parameters = {"of_owner": accepted.of_project(project_id), "of_project": project_id, "of_user": user_id}
     with database.read() as connection:
-        rows = connection.execute(_EFFECTIVE, parameters).all()
+        rows = connection.execute(_WITH_PLACES if places else _EFFECTIVE, parameters).all()
     found: dict[tuple[str, str], dict[str, int]] = {}
+    pending, cells = list[Pending](), set[str]()
     total = Total()
     for row in rows:
-        if row.version is None:
+        if row.version is None and row.user_id is None:
+            if row.amounts is None:
+                cells.add(row.project_id)
+            else:
+                flavor = row.amounts["flavor"]
+                pending.append(Pending(row.project_id, row.amounts["user_id"], flavor["vcpus"], flavor["memory_mb"]))
+        elif row.version is None:
             found.setdefault((row.project_id, row.user_id), {})[row.resource] = row.hard_limit
         else:
             total = Total(row.version, row.amounts)
@@ -67,6 +106,7 @@ def effective(database: Database, project_id: str, user_id: str = "") -> Effecti
         found.get((DEFAULT_CLASS, ""), {}) | found.get((project_id, ""), {}),
         found.get((project_id, user_id), {}) if user_id else {},
         total,
+        Places(pending, frozenset(cells)) if places else None,
     )
 
 

@@ -12,7 +12,7 @@ from causeway.api.quotas import quota
 from causeway.model.flavor import Flavor
 from causeway.model.states import VmState
 from causeway.store.api import build_requests, mappings
-from causeway.store.cell import instances
+from causeway.store.cell import copies, instances
 from tests.functional.api.servers.server_actions import make_build_request
 
 DEFAULTS = {
@@ -266,3 +266,36 @@ def test_a_server_that_gets_its_cell_while_it_is_counted_is_counted_once(
     monkeypatch.setattr(instances, "usage", counted)
     assert quota.usage(cloud.services, "project") == quota.Usage(1, 1, 1)
     assert quota.usage(cloud.services, "project") == quota.Usage(1, 1, 1)
+
+
+def test_only_cells_that_have_servers_of_the_project_are_asked(cloud: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, asked = instances.usage, list[str]()
+
+    def counted(database: Any, *given: Any, **more: Any) -> Any:
+        asked.append(database.name)
+        return count(database, *given, **more)
+
+    monkeypatch.setattr(instances, "usage", counted)
+    assert quota.usage(cloud.services, "project") == quota.Usage()
+    assert asked == []
+    cloud.server("cell2")
+    assert quota.usage(cloud.services, "project").instances == 1
+    assert asked == ["cell2"]
+
+
+def test_a_server_that_moves_to_a_cell_that_is_not_asked_is_counted_once(
+    cloud: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, count = cloud.server("cell1"), instances.usage
+
+    def counted(database: Any, *given: Any, **more: Any) -> Any:
+        bundle = copies.read(cloud.cell("cell1"), server.uuid)
+        copies.write(cloud.cell("cell2"), bundle)
+        with cloud.services.api.write() as connection:
+            cells = (cloud.cell_uuids[name] for name in ("cell2", "cell1"))
+            mappings.set_cell_in(connection, server.uuid, next(cells), expected=next(cells))
+        instances.set_hidden(cloud.cell("cell1"), server.uuid, hidden=True)
+        return count(database, *given, **more)
+
+    monkeypatch.setattr(instances, "usage", counted)
+    assert quota.usage(cloud.services, "project").instances == 1

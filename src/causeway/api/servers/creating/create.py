@@ -126,7 +126,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     flavor = flavors_and_images.flavor_for(request, str(server["flavorRef"]))
     if flavor.disabled:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
-    limits = quota.look_up(request.services, request.project_id, request.user_id)
+    limits = quota.look_up(request.services, request.project_id, request.user_id, servers=True)
     metadata.check_quota(request, request.project_id, server.get("metadata", {}), limits)
     holds.check(request, request.project_id, {}, server.get("metadata", {}))
     files = personality(request, server, limits)
@@ -294,7 +294,7 @@ def _accept(request: ApiRequest, plan: Plan) -> tuple[list[Instance], list[Opera
         instances = _instances(request, plan)
         with suppress(errors.AcceptedMeanwhile):
             return instances, _write(request, plan, instances)
-        plan.limits = quota.look_up(request.services, request.project_id, request.user_id)
+        plan.limits = quota.look_up(request.services, request.project_id, request.user_id, servers=True)
         plan.fit = _within_quota(request, plan.wanted, plan.limits, *_counts(plan.server))
     instances = _instances(request, plan)
     return instances, _write(request, plan, instances)
