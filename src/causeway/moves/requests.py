@@ -21,7 +21,7 @@ from causeway.context import RequestContext
 from causeway.hardware.port_devices import requests_of
 from causeway.model import operations
 from causeway.model.flavor import Flavor
-from causeway.model.host import STORAGE, CellMapping
+from causeway.model.host import STORAGE, CellMapping, ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
@@ -48,24 +48,25 @@ def request_resize(
     auto_disk_config: bool | None = None,
     reason: str | None = None,
     cell_uuid: str | None = None,
+    node: ComputeNode | None = None,
     held_until: datetime | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
     """Requests a resize (with a flavor) or a cold migration (without one). Does not check it: the caller has done that.
 
-    ``cell_uuid``: the cell in which the caller read the server. ``held_until``: until then (UTC) the guest stays and runs, and
-    only its disks are copied. ``also``: called in the transaction that accepts the request; if it raises, the request is refused.
+    ``cell_uuid``: the cell in which the caller read the server; ``node``: that of its host, if the caller read it.
+    ``held_until``: until then (UTC) the guest stays and runs, and only its disks are copied. ``also``: called in the transaction that accepts the request; if it raises, the request is refused.
     Raises StateChanged if another request has changed the server meanwhile.
     """
     cell, database = _home(services, instance, cell_uuid)
-    nodes = hosts.list_nodes(database, host=instance.host)
-    if not nodes:
+    node = node or next(iter(hosts.list_nodes(database, host=instance.host)), None)
+    if node is None:
         raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
     memory = MoveMemory(
         migration_type="resize" if flavor is not None else "migration",
         source_cell=cell.uuid,
         source_host=instance.host or "",
-        source_node=nodes[0].uuid,
+        source_node=node.uuid,
         source_hypervisor=instance.node,
         source_zone=instance.availability_zone,
         old_flavor=instance.flavor,
@@ -76,8 +77,8 @@ def request_resize(
         runs_in_error=instance.vm_state is VmState.ERROR and instance.power_state is PowerState.RUNNING,
         has_ports=bool(instance.network_info),
         has_port_devices=bool(requests_of(instance)),
-        migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
-        source_storage=nodes[0].capabilities.get(STORAGE),
+        migrates_to_same_host=bool(node.capabilities.get("supports_migrate_to_same_host")),
+        source_storage=node.capabilities.get(STORAGE),
         held_until=held_until,
     )
     move = _move(context, str(uuids.uuid4()), instance.uuid, operations.RESIZE, memory, reason)

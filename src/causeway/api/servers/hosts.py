@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.servers.views import Sight
-from causeway.model.host import Service
+from causeway.model.host import ComputeNode, Service
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import hosts as store
 from causeway.store.database import utcnow
@@ -31,6 +31,17 @@ def check_up(request: ApiRequest, host: str, cell_uuid: str | None = None, *, or
     service = service_of(request, host, home)
     if service is not None and or_fenced and service.forced_down:
         return service
+    return _require_up(request, service)
+
+
+def check_up_with_node(request: ApiRequest, host: str, cell_uuid: str) -> ComputeNode | None:
+    """`check_up`, which also reads the host's node, in the same statement; None if the host has none."""
+    service, node = store.service_and_node(request.services.cells.database(cell_uuid), host, COMPUTE)
+    _require_up(request, service)
+    return node
+
+
+def _require_up(request: ApiRequest, service: Service | None) -> Service:
     if service is None or not is_up(request, service):
         raise errors.ServiceDown(
             "Service is unavailable at this time: the compute service of the server's host is down."

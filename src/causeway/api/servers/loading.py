@@ -13,7 +13,7 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
 from causeway.hardware import firmware
-from causeway.model.host import Service
+from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.server_actions import HostCheck, ServerAction
 from causeway.model.states import DELETING, TaskState, VmState
@@ -71,8 +71,8 @@ class Home:
     instance: Instance
     cell_uuid: str
     database: Database
-    # The compute service of the server's host, if it was read.
-    service: Service | None = None
+    # The node of the server's host, if it was read.
+    node: ComputeNode | None = None
 
 
 def load_in_cell(

@@ -15,7 +15,6 @@ from causeway.moves.events import EventNames
 from causeway.moves.move_run import Run
 from causeway.moves.recipe import Step
 from causeway.moves.steps.check import is_deleting, require_whole_target_again
-from causeway.store.api import migrations
 from causeway.store.cell import instances
 
 # The fields of a server that describe a move, with their values after its end.
@@ -78,13 +77,13 @@ class FinishConfirm(Step):
 
     name = "FinishConfirm"
     reads = frozenset({"events", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
+    # Written before the server's own state: a client that sees ACTIVE may start the next move.
+    migration_status = MigrationStatus.CONFIRMED
 
     def do(self, run: Run) -> None:
         power_state = self._power_state(run, run.target_instance())
         by_guest = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
         vm_state = run.memory.kept_state or by_guest
-        # The migration first: a client that sees ACTIVE may start the next move.
-        migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:
             run.write_history(connection)
             try:

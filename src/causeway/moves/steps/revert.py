@@ -127,7 +127,9 @@ class ReturnRecords(Step):
             bundle.instance = as_reverting(run, source, bundle.instance)
             bundle.block_devices = source_devices(run, bundle.block_devices)
             copies.write(run.source_database, bundle, closed_by=run.move.id)
+        run.know_records(run.memory.source_cell, bundle.instance, bundle.block_devices)
         run.keep_records(run.memory.target_cell)
+        run.keep_records(run.memory.source_cell)
 
     def undo(self, run: Run) -> None:
         """Does nothing: the source's copy is hidden and may stay as it is."""
@@ -149,6 +151,7 @@ class SwitchInstanceMappingBack(Step):
         instances.show(run.source_database, run.uuid, run.move.id, former=run.target_database)
         instances.set_hidden(run.target_database, run.uuid, hidden=True)
         run.keep_records(run.memory.target_cell, hidden=True)
+        run.keep_records(run.memory.source_cell, hidden=False)
 
     def _switch(self, connection: sa.Connection, run: Run) -> None:
         mappings.set_cell_in(connection, run.uuid, run.memory.source_cell, expected=run.memory.target_cell)
@@ -214,6 +217,8 @@ class DestroyAtTarget(Step):
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
+        if run.memory.is_cross_cell:
+            run.keep_records(run.memory.source_cell)
 
     def _check_again(self, run: Run) -> None:
         if run.source_instance().task_state is not TaskState.DELETING:
@@ -257,6 +262,7 @@ class DeleteTargetRecords(Step):
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
         copies.hard_delete(run.target_database, run.uuid, hidden_only=True)
+        run.keep_records(run.memory.source_cell)
 
 
 class ReturnRecord(Step):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from causeway.model.instance import ActionEvent, InstanceAction, InstanceFault
 from causeway.store.cell_tables import InstanceActionEvents, InstanceActions, InstanceFaults
 from causeway.store.columns import RowMapper, fitting
-from causeway.store.database import Database, parts, utcnow
+from causeway.store.database import Database, utcnow
 
 ACTIONS: sa.Table = InstanceActions.__table__  # type: ignore[assignment]
 EVENTS: sa.Table = InstanceActionEvents.__table__  # type: ignore[assignment]
@@ -24,6 +24,8 @@ _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
 _REQUEST: sa.BindParameter[str] = sa.bindparam("of_request")
 _ACTION: sa.BindParameter[int] = sa.bindparam("of_action")
 _INSERT_ACTION, _INSERT_EVENT = ACTIONS.insert(), EVENTS.insert()
+_INSERT_AND_RETURN = _INSERT_ACTION.returning(ACTIONS.c.id)
+_INSERT_AND_RETURN_IN_ORDER = _INSERT_ACTION.returning(ACTIONS.c.id, sort_by_parameter_order=True)
 _NEWEST_ACTION = (
     sa.select(ACTIONS.c.id)
     .where(ACTIONS.c.instance_uuid == _UUID, ACTIONS.c.request_id == _REQUEST)
@@ -56,11 +58,6 @@ _HISTORY = (
     .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
     .where(ACTIONS.c.instance_uuid == _UUID)
     .order_by(ACTIONS.c.id, EVENTS.c.id)
-)
-_IDS_OF = (
-    sa.select(ACTIONS.c.instance_uuid, ACTIONS.c.id)
-    .where(ACTIONS.c.instance_uuid.in_(sa.bindparam("of_uuids", expanding=True)))
-    .order_by(ACTIONS.c.id)
 )
 _FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).order_by(FAULTS.c.id)
 
@@ -249,20 +246,18 @@ def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> 
     """Writes copied actions with their events; their servers have none in this cell yet. Those of a server in their order."""
     if not actions:
         return
-    # SQLite inserts rows one by one if their ids must be returned in order.
-    connection.execute(_INSERT_ACTION, [_row_of_action(action) for action in actions])
+    rows = [_row_of_action(action) for action in actions]
     if not any(action.events for action in actions):
+        connection.execute(_INSERT_ACTION, rows)
         return
-    ids: dict[str, Iterator[int]] = {}
-    for part in parts(list({action.instance_uuid for action in actions})):
-        listed: dict[str, list[int]] = {}
-        for row in connection.execute(_IDS_OF, {"of_uuids": part}):
-            listed.setdefault(row.instance_uuid, []).append(row.id)
-        ids |= {uuid: iter(numbers) for uuid, numbers in listed.items()}
+    if connection.dialect.name == "sqlite":
+        # It gives ids in the order of the rows. It would insert them one by one if they had to be returned in this order.
+        ids = sorted(connection.execute(_INSERT_AND_RETURN, rows).scalars())
+    else:
+        ids = list(connection.execute(_INSERT_AND_RETURN_IN_ORDER, rows).scalars())
     events = [
         EVENT.to_row(event) | {"action_id": action_id}
-        for action in actions
-        for action_id in [next(ids[action.instance_uuid])]
+        for action, action_id in zip(actions, ids, strict=True)
         for event in action.events
     ]
     connection.execute(_INSERT_EVENT, events)

@@ -22,6 +22,13 @@ SERVICES: sa.Table = Services.__table__  # type: ignore[assignment]
 NODES: sa.Table = ComputeNodes.__table__  # type: ignore[assignment]
 SERVICE = RowMapper(Service, SERVICES)
 NODE = RowMapper(ComputeNode, NODES)
+_SERVICE_AND_NODE = (
+    sa.select(*SERVICE.columns, *NODE.columns, NODES.c.uuid.label("node"))
+    .select_from(SERVICES.outerjoin(NODES, NODES.c.host == SERVICES.c.host))
+    .where(SERVICES.c.host == sa.bindparam("of_host"), SERVICES.c.binary == sa.bindparam("of_binary"))
+    .order_by(SERVICES.c.id, NODES.c.id)
+    .limit(1)
+)
 
 
 def report_service(
@@ -57,6 +64,15 @@ def list_services(database: Database, *, host: str | None = None, binary: str | 
     wanted = {name: value for name, value in (("host", host), ("binary", binary)) if value is not None}
     with database.read() as connection:
         return [SERVICE.from_row(row) for row in connection.execute(_select(SERVICE, tuple(wanted)), wanted)]
+
+
+def service_and_node(database: Database, host: str, binary: str) -> tuple[Service | None, ComputeNode | None]:
+    """A service of a host, and the host's node, in one statement. A node without such a service is not found."""
+    with database.read() as connection:
+        row = connection.execute(_SERVICE_AND_NODE, {"of_host": host, "of_binary": binary}).first()
+    if row is None:
+        return None, None
+    return SERVICE.from_row(row), None if row.node is None else NODE.from_row(row)
 
 
 def update_service(database: Database, service_uuid: str, **changes: Any) -> None:

@@ -47,6 +47,7 @@ def resize(request: ApiRequest, server_id: str) -> Response:
         host=None,
         cross_cell_allowed=may_leave_its_cell(request, home),
         cell_uuid=home.cell_uuid,
+        node=home.node,
         auto_disk_config=None if disk_config is None else disk_config == "AUTO",
     )
     return Response(202)
@@ -73,6 +74,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
         host=host,
         cross_cell_allowed=cross_cell_allowed,
         cell_uuid=home.cell_uuid,
+        node=home.node,
     )
     return Response(202)
 
@@ -121,7 +123,7 @@ def check_movable(request: ApiRequest, home: Home, action: ServerAction) -> None
 
 def _check_up(request: ApiRequest, home: Home) -> None:
     # Bugs 1856925, 1938326: a source that is down is refused, one that is only disabled is not.
-    home.service = hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    home.node = hosts.check_up_with_node(request, loading.check_host(home.instance), home.cell_uuid)
 
 
 def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
