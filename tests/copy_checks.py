@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -128,6 +128,33 @@ def a_server_without_anything_is_read(database: Database, uuid: str) -> None:
         copies.read(database, uuid[:-1] + "-")
 
 
+def _history(database: Database, uuid: str) -> list[InstanceAction]:
+    with database.read() as connection:
+        return actions.history(connection, uuid)
+
+
+def an_action_was_updated_when_its_last_event_ended(database: Database, uuid: str) -> None:
+    later, last = THEN + timedelta(hours=1), THEN + timedelta(hours=2)
+    with database.write() as connection:
+        for name in ("create", "stop"):
+            actions.start_in(connection, InstanceAction(name, uuid, f"req-{name}", start_time=THEN, updated_at=THEN))
+        events = [ActionEvent("boot", THEN, last), ActionEvent("build", THEN, later), ActionEvent("open", THEN)]
+        actions.add_first_events_in(connection, uuid, "req-create", events)
+    for found in (
+        {action.action: action for action in actions.of_instance(database, uuid)},
+        {name: actions.get(database, uuid, f"req-{name}") for name in ("create", "stop")},
+        {action.action: action for action in _history(database, uuid)},
+    ):
+        assert {name: action and action.updated_at for name, action in found.items()} == {"create": last, "stop": THEN}
+
+    def changed(**when: datetime) -> set[str]:
+        return {action.action for action in actions.of_instance(database, uuid, **when)}
+
+    assert changed(changes_since=last) == {"create"} and changed(changes_since=THEN) == {"create", "stop"}
+    assert changed(changes_since=last + timedelta(seconds=1)) == set()
+    assert changed(changes_before=later) == {"stop"} and changed(changes_before=last) == {"create", "stop"}
+
+
 ALL = [
     what_is_written_is_read,
     lambda database, uuid: a_copy_that_is_there_is_replaced(database, uuid, is_first=False),
@@ -136,5 +163,6 @@ ALL = [
     the_server_itself_is_not_replaced,
     nothing_stays_of_what_is_deleted,
     a_server_without_anything_is_read,
+    an_action_was_updated_when_its_last_event_ended,
 ]
-NAMES = ["written", "replaced", "replaced unknowingly", "soft-deleted", "living", "deleted", "bare"]
+NAMES = ["written", "replaced", "replaced unknowingly", "soft-deleted", "living", "deleted", "bare", "updated"]

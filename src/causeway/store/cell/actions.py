@@ -1,4 +1,7 @@
-"""Instance actions with their events, and faults: a server's history in one cell."""
+"""Instance actions with their events, and faults: a server's history in one cell.
+
+An action was last updated when its row says so, or when the last of its events ended, whatever is later.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,7 @@ _HISTORY = (
     .where(ACTIONS.c.instance_uuid == _UUID)
     .order_by(ACTIONS.c.id, EVENTS.c.id)
 )
+_LAST_EVENT = sa.select(sa.func.max(EVENTS.c.finish_time)).where(EVENTS.c.action_id == ACTIONS.c.id).scalar_subquery()
 _FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).order_by(FAULTS.c.id)
 
 
@@ -129,14 +133,12 @@ def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events:
 
 
 def add_first_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
-    """`add_events_in` for an action that has no events yet, which saves a statement."""
+    """`add_events_in` for an action that has no events yet, which saves two statements."""
     if not events:
         return
     of_action = {"of_uuid": uuid, "of_request": request_id}
     rows = ({f"of_{name}": value for name, value in EVENT.to_row(event).items()} for event in events)
     connection.execute(_EVENT_OF_NEWEST_ACTION, [row | of_action for row in rows])
-    asked = (ACTIONS.c.instance_uuid == uuid, ACTIONS.c.request_id == request_id)
-    connection.execute(ACTIONS.update().where(*asked).values(updated_at=utcnow()))
 
 
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:
@@ -155,16 +157,17 @@ def of_instance(
 ) -> list[InstanceAction]:
     """The server's actions without events, newest first. ``marker`` is a request id; unknown: an empty list."""
     query = (
-        sa.select(*ACTION.columns)
+        sa.select(*ACTION.columns, _LAST_EVENT.label("last_event"))
         .where(ACTIONS.c.instance_uuid == uuid)
         .order_by(ACTIONS.c.start_time.desc(), ACTIONS.c.id.desc())
     )
     if changes_since is not None:
-        query = query.where(ACTIONS.c.updated_at >= changes_since)
+        query = query.where(sa.or_(ACTIONS.c.updated_at >= changes_since, _LAST_EVENT >= changes_since))
     if changes_before is not None:
-        query = query.where(ACTIONS.c.updated_at <= changes_before)
+        in_time = sa.or_(_LAST_EVENT.is_(None), _LAST_EVENT <= changes_before)
+        query = query.where(ACTIONS.c.updated_at <= changes_before, in_time)
     with database.read() as connection:
-        found = [ACTION.from_row(row) for row in connection.execute(query)]
+        found = [_updated(ACTION.from_row(row), row.last_event) for row in connection.execute(query)]
     if marker is not None:
         places = [place for place, action in enumerate(found) if action.request_id == marker]
         found = found[places[-1] + 1 :] if places else []
@@ -228,7 +231,15 @@ def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None
         events = connection.execute(
             sa.select(*EVENT.columns).where(EVENTS.c.action_id == row.id).order_by(EVENTS.c.id.desc())
         ).all()
-    return ACTION.from_row(row, events=[EVENT.from_row(event) for event in events])
+    action = ACTION.from_row(row, events=[EVENT.from_row(event) for event in events])
+    return _updated(action, *(event.finish_time for event in action.events))
+
+
+def _updated(action: InstanceAction, *finished: datetime | None) -> InstanceAction:
+    """Sets when an action was last updated. ``finished``: when its events ended, or the last of them."""
+    times = [time for time in (action.updated_at, *finished) if time is not None]
+    action.updated_at = max(times, default=None)
+    return action
 
 
 def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
@@ -239,7 +250,7 @@ def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
             found[row.action_id] = ACTION.from_row(row)
         if row.event_id is not None:
             found[row.action_id].events.append(EVENT.from_row(row))
-    return list(found.values())
+    return [_updated(action, *(event.finish_time for event in action.events)) for action in found.values()]
 
 
 def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> None:
