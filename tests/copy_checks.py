@@ -147,12 +147,13 @@ def an_action_was_updated_when_its_last_event_ended(database: Database, uuid: st
     ):
         assert {name: action and action.updated_at for name, action in found.items()} == {"create": last, "stop": THEN}
 
-    def changed(**when: datetime) -> set[str]:
-        return {action.action for action in actions.of_instance(database, uuid, **when)}
+    def changed(since: datetime | None = None, before: datetime | None = None) -> set[str]:
+        found = actions.of_instance(database, uuid, changes_since=since, changes_before=before)
+        return {action.action for action in found}
 
-    assert changed(changes_since=last) == {"create"} and changed(changes_since=THEN) == {"create", "stop"}
-    assert changed(changes_since=last + timedelta(seconds=1)) == set()
-    assert changed(changes_before=later) == {"stop"} and changed(changes_before=last) == {"create", "stop"}
+    assert changed(since=last) == {"create"} and changed(since=THEN) == {"create", "stop"}
+    assert changed(since=last + timedelta(seconds=1)) == set()
+    assert changed(before=later) == {"stop"} and changed(before=last) == {"create", "stop"}
 
 
 ALL = [

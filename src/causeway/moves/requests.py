@@ -55,7 +55,8 @@ def request_resize(
     """Requests a resize (with a flavor) or a cold migration (without one). Does not check it: the caller has done that.
 
     ``cell_uuid``: the cell in which the caller read the server; ``node``: that of its host, if the caller read it.
-    ``held_until``: until then (UTC) the guest stays and runs, and only its disks are copied. ``also``: called in the transaction that accepts the request; if it raises, the request is refused.
+    ``held_until``: until then (UTC) the guest stays and runs, and only its disks are copied. ``also``: called in the transaction
+    that accepts the request; if it raises, the request is refused.
     Raises StateChanged if another request has changed the server meanwhile.
     """
     cell, database = _home(services, instance, cell_uuid)

@@ -1,7 +1,7 @@
 """The place of a run in its recipe. One write has the end of a step and the beginning of the next one.
 
-**A step that joins the one before it** (`Step.joins`) saves this write: it begins in memory only, and the next write has the end of
-both. Until then the journal says that the former step has begun. Whoever takes the saga over does that step again, and then
+**A step that joins the one before it** (`Step.joins`) saves this write: it begins in memory only, and the next write has the end
+of both. Until then the journal says that the former step has begun. Whoever takes the saga over does that step again, and then
 this one, which counts as repeated, too; or undoes both, because this one may have begun.
 """
 
@@ -118,7 +118,13 @@ class Progress:
             # Whoever did the former step before may have begun this one, and not written that.
             in_doubt = phase is StepPhase.DO and last is not None and last.step in step.joins and last.attempt > 1
             last = StepRecord(
-                step.name, phase, len(self._steps) + 1, attempt=int(in_doubt), round=first_round, events=[], started_at=now
+                step.name,
+                phase,
+                len(self._steps) + 1,
+                attempt=int(in_doubt),
+                round=first_round,
+                events=[],
+                started_at=now,
             )
         return replace(
             last,

@@ -47,7 +47,8 @@ class Step(ABC, Generic[R]):
     #: the kinds of things that ``do`` makes outside of the journal, and ``undo`` deletes; tests check this
     makes: ClassVar[frozenset[str]] = frozenset()
     #: the steps whose beginning, in the journal, is this step's as well if it follows one of them (`causeway.sagas.progress`).
-    #: Such a step must give the same if it is done again after this one has begun, and neither transfers what is reported
+    #: Such a step must give the same if it is done again after this one has begun. This one must not transfer in a way of which
+    #: the progress is reported. Recipes that get such a pair need a new version
     joins: ClassVar[frozenset[str]] = frozenset()
     #: whether the beginning of the step is the pivot
     pivots: ClassVar[bool] = False

@@ -75,7 +75,9 @@ def test_a_joined_step_that_was_interrupted_is_repeated_with_the_one_before_it(m
     assert watched.done == [("Step0", 1), ("Step1", 1), ("Step0", 2), ("Step1", 2), ("Step2", 1)]
 
 
-def test_only_the_interrupted_step_itself_is_repeated_if_the_joined_one_had_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_interrupted_step_itself_is_repeated_if_the_joined_one_had_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     watched = Watched(monkeypatch, crashes_in="Step2")
     assert watched.simulation.run().state is SagaState.DONE
     assert watched.done == [("Step0", 1), ("Step1", 1), ("Step2", 1), ("Step2", 2)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from causeway.store.api import mappings
 from causeway.store.database import Database, statements
 from tests import spec_checks
 
@@ -20,5 +21,5 @@ def test_a_change_is_one_statement(api: Database) -> None:
     spec_checks.what_is_set_again_is_found(api, "server")
     before = statements.snapshot()[api.name]
     with api.write() as connection:
-        spec_checks.mappings.set_in_spec_in(connection, "server", flavor=spec_checks.SMALL)
+        mappings.set_in_spec_in(connection, "server", flavor=spec_checks.SMALL)
     assert statements.snapshot()[api.name] - before == 1

@@ -23,6 +23,4 @@ def test_cells_are_found_by_their_index(api: Database) -> None:
             f"EXPLAIN QUERY PLAN {compiled}", tuple(compiled.params[name] for name in compiled.positiontup or ())
         )
         steps = [row[-1] for row in plan if "instance_mappings" in row[-1]]
-    assert steps == [
-        "SEARCH instance_mappings USING INDEX instance_mappings_cells (project_id=? AND cell_uuid=?)"
-    ]
+    assert steps == ["SEARCH instance_mappings USING INDEX instance_mappings_cells (project_id=? AND cell_uuid=?)"]

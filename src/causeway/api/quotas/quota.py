@@ -132,9 +132,7 @@ def limits(
 # --- what is in use
 
 
-def usage(
-    services: ApiServices, project_id: str, user_id: str | None = None, places: Places | None = None
-) -> Usage:
+def usage(services: ApiServices, project_id: str, user_id: str | None = None, places: Places | None = None) -> Usage:
     """What a project's servers use: by our records, or with [quota] count_usage_from_placement by Placement.
 
     ``places``: where the servers are, if that was read just now.

@@ -162,9 +162,9 @@ def of_instance(
         .order_by(ACTIONS.c.start_time.desc(), ACTIONS.c.id.desc())
     )
     if changes_since is not None:
-        query = query.where(sa.or_(ACTIONS.c.updated_at >= changes_since, _LAST_EVENT >= changes_since))
+        query = query.where(sa.or_(ACTIONS.c.updated_at >= changes_since, changes_since <= _LAST_EVENT))
     if changes_before is not None:
-        in_time = sa.or_(_LAST_EVENT.is_(None), _LAST_EVENT <= changes_before)
+        in_time = sa.or_(_LAST_EVENT.is_(None), changes_before >= _LAST_EVENT)
         query = query.where(ACTIONS.c.updated_at <= changes_before, in_time)
     with database.read() as connection:
         found = [_updated(ACTION.from_row(row), row.last_event) for row in connection.execute(query)]
