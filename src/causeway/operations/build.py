@@ -146,7 +146,6 @@ class MakeDevices(ServerStep[BuildRun]):
     """Makes ports (not bound yet), makes and reserves volumes. Undone, it keeps volumes that a user gave to the server."""
 
     name = "MakeDevices"
-    joins = frozenset({"PlaceInCell"})
     reads = frozenset({"at", "networks", "targets"})
     writes = frozenset({"ports"})
     makes = frozenset({Thing.ATTACHMENT, Thing.PORT, Thing.VOLUME})
@@ -360,7 +359,7 @@ def _release_claims(run: BuildRun) -> None:
 
 BUILD = Recipe(
     operations.BUILD,
-    (ChooseHost(), PlaceInCell(), MakeDevices(), SpawnGuest(), EndBuild()),
+    (ChooseHost(), PlaceInCell(), MakeDevices().joining("PlaceInCell"), SpawnGuest(), EndBuild()),
     pivot="EndBuild",
     rolled_back=rolled_back,
     undo_late=undo_late,

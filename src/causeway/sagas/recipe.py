@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from causeway.errors import CausewayError
 from causeway.sagas.journal import Write
@@ -46,16 +46,23 @@ class Step(ABC, Generic[R]):
     reads_if_any: ClassVar[frozenset[str]] = frozenset()
     #: the kinds of things that ``do`` makes outside of the journal, and ``undo`` deletes; tests check this
     makes: ClassVar[frozenset[str]] = frozenset()
-    #: the steps whose beginning, in the journal, is this step's as well if it follows one of them (`causeway.sagas.progress`).
-    #: Such a step must give the same if it is done again after this one has begun. This one must not transfer in a way of which
-    #: the progress is reported. Recipes that get such a pair need a new version
-    joins: ClassVar[frozenset[str]] = frozenset()
     #: whether the beginning of the step is the pivot
     pivots: ClassVar[bool] = False
     #: the number of the step's first round, if it transfers in rounds
     first_round: ClassVar[int | None] = None
     #: of a step that only some sagas of its recipe have
     condition: Condition[R] | None = None
+    #: see `joining`
+    joins: frozenset[str] = frozenset()
+
+    def joining(self, *former: str) -> Self:
+        """Lets the step begin with the one before it if that has one of these names (`causeway.sagas.progress`).
+
+        The former step must give the same if it is done again after this one has begun. This one must not transfer in a way of
+        which the progress is reported. A recipe that gets such a pair needs a new version.
+        """
+        self.joins = frozenset(former)
+        return self
 
     def belongs_to(self, run: R) -> bool:
         """Whether the saga has this step. Known when the steps before it are done."""

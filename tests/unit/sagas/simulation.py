@@ -200,7 +200,7 @@ class Making(Step[SimulatedRun]):
         self, place: int, pivot: int | None, *, fenced: bool, joined: bool = False, pivots: Pivots = Pivots.WITHIN
     ) -> None:
         self.name = f"Step{place}"  # type: ignore[misc]
-        self.joins = frozenset({f"Step{place - 1}"} if joined else ())  # type: ignore[misc]
+        self.joining(*([f"Step{place - 1}"] if joined else []))
         self.fenced = fenced
         self.pivot = pivots if place == pivot else None
         self.pivots = self.pivot is Pivots.WITH_BEGINNING  # type: ignore[misc]

@@ -209,7 +209,6 @@ class ReserveTarget(ReserveHost):
     """Makes empty attachments of the volumes, too: the volumes are connected when the guest is at the target."""
 
     name = "ReserveTarget"
-    joins = frozenset({"TargetDBSetup"})
     reads = ReserveHost.reads | {"source_storage"}
     writes = ReserveHost.writes | {"attachments", "shared"}
     makes = ReserveHost.makes | {Thing.ATTACHMENT}

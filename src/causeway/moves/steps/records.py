@@ -208,7 +208,6 @@ class SwitchInstanceMapping(SwitchRecords[Run]):
     """The pivot: switches the server to the target cell, where it waits for confirm or revert; its history goes along."""
 
     name = "SwitchInstanceMapping"
-    joins = frozenset({"FinishAtTarget"})
     reads = OF_A_MOVED_SERVER
 
     def _change(self, run: Run, bundle: copies.Bundle) -> None:
@@ -283,7 +282,6 @@ class DeleteSourceRecords(ServerStep[CellsRun[Any]]):
     """Hard-deletes the server's records in the source cell, after it has read those of the target cell."""
 
     name = "DeleteSourceRecords"
-    joins = frozenset({"ReleaseSource"})
     reads = frozenset({"source_cell", "target_cell"})
 
     def do(self, run: CellsRun[Any]) -> None:
@@ -313,7 +311,6 @@ class MoveRecord(Step):
     """The pivot of a move inside a cell: sets the server's new host. The server waits for confirm or revert."""
 
     name = "MoveRecord"
-    joins = frozenset({"FinishAtTarget"})
     reads = OF_A_MOVED_SERVER
 
     def do(self, run: Run) -> None:

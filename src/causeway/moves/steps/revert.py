@@ -113,7 +113,6 @@ class ReturnRecords(Step):
     """
 
     name = "ReturnRecords"
-    joins = frozenset({"CheckSource"})
     reads = frozenset(
         {"attachments", "local_devices", "old_flavor", "old_vm_state", "runs_in_error", "selection", "source_cell"}
     )
@@ -256,7 +255,6 @@ class DeleteTargetRecords(Step):
     """Hard-deletes the server's records in the target cell."""
 
     name = "DeleteTargetRecords"
-    joins = frozenset({"DestroyAtTarget"})
     reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
@@ -355,7 +353,6 @@ class ReturnAllocations(Step):
     """Returns the migration's allocations at the source to the server, and releases the target's allocations."""
 
     name = "ReturnAllocations"
-    joins = frozenset({"RestoreAtSource"})
     reads = frozenset({"old_flavor", "old_vm_state", "runs_in_error", "source_node", "source_storage"})
 
     def do(self, run: Run) -> None:
