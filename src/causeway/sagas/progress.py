@@ -1,8 +1,8 @@
 """The place of a run in its recipe. One write has the end of a step and the beginning of the next one.
 
 **A step that joins the one before it** (`Step.joining`) saves this write: it begins in memory only, and the next write has the
-end of both. Until then the journal says that the former step has begun. Whoever takes the saga over repeats that step, and then this
-one, which counts as repeated, too; or undoes both, because this one may have begun.
+end of both. Until then the journal says that the former step has begun. Whoever takes the saga over repeats that step, and then
+this one, which counts as repeated, too; or undoes both, because this one may have begun.
 """
 
 from __future__ import annotations
