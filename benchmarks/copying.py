@@ -1,9 +1,12 @@
-"""``python -m benchmarks.copying [--mib N] [--disks N]``: what bounds the copying of disks from host to host while guests run.
+"""``python -m benchmarks.copying [--link SPEED] [--tls]``: what bounds the copying of disks from host to host while guests run.
 
-A disk of random data goes the way that a round takes: QEMU's server reads it, the source's process makes the stream of it and
-serves that over HTTP on this machine, the target's checks and writes it through another server of QEMU. What each of them takes
+Disks of random data go the way that a round takes: QEMU's server reads them, the source's process makes streams of their parts
+and serves these over HTTP, the target's fetches, checks and writes them through another server of QEMU. What each of them takes
 of the CPU is the limit of two hosts; on one machine all of them share it. ``cp`` of the same file, with its flush, is beside it.
-Several disks go at the same time, from one process to one: each then has its share of the data.
+
+Without ``--link`` all of it is on this machine's own network. With it the two hosts are in network namespaces, joined by a link
+of that speed (needs root). Beside it is what a plain connection carries through that link: headers take 4.4 per cent of it.
+Several disks go at the same time, each with a part of the data, as those of several servers do.
 """
 
 from __future__ import annotations
@@ -12,51 +15,104 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
-import requests
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from causeway.compute.disks import changes
-from causeway.http.server import make_server
-from causeway.virt.libvirt.storage.disk_readers import Reader, open_copy
-from causeway.virt.libvirt.storage.extents import BLOCK
-from causeway.virt.libvirt.storage.nbd import NbdClient
-from causeway.virt.libvirt.storage.nbd_server import served
+from benchmarks.copying_ends import OFF, Took, cpu
+from benchmarks.scale.ending import nothing_left
+from benchmarks.shaped_link import SOURCE, TARGET, Link, NoLink, bits_of, shaped_link
+from causeway.virt.lab.certificates import Authority
 
-MIB, GIB = 2**20, 2**30
+MIB = 2**20
+LOCAL = "127.0.0.1"
+
+
+@dataclass
+class Found:
+    """How long the copies took, and each side's share of it. ``plain``: MiB/s of a plain connection."""
+
+    seconds: float
+    plain: float
+    source: Took
+    target: Took
+
+    def shares(self) -> dict[str, float]:
+        return {
+            "source: QEMU reads": self.source.qemu,
+            "source: our process": self.source.own,
+            "target: our process": self.target.own,
+            "target: QEMU writes": self.target.qemu,
+        }
+
+
+def a_speed(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    try:
+        if given is not None:
+            bits_of(given)
+    except ValueError as failure:
+        raise click.BadParameter(str(failure)) from failure
+    return given
 
 
 @click.command()
 @click.option("--mib", default=1024, show_default=True, help="MiB of random data.")
 @click.option("--disks", default=1, show_default=True, help="Disks that go at the same time.")
-@click.option("--serve", "serve_from", type=click.Path(path_type=Path), hidden=True)
-def main(mib: int, disks: int, serve_from: Path | None) -> None:
+@click.option(
+    "--link", callback=a_speed, help="Between two namespaces: 1G, 10G, unlimited, or another speed in bits a second."
+)
+@click.option("--tls", is_flag=True, help="As with [DEFAULT] disk_transfer_tls = required.")
+@click.option("--times", default=1, show_default=True, help="How often.")
+def main(mib: int, disks: int, link: str | None, tls: bool, times: int) -> None:
     """Copies disks and says who took how long for it (needs qemu-img and qemu-nbd)."""
-    if serve_from is not None:
-        serve(serve_from, mib // disks * MIB, disks)
-        return
-    with tempfile.TemporaryDirectory(prefix="copying-") as name:
-        folder = Path(name)
-        source = folder / "source"
-        with source.open("wb") as file:
+    title = f"{mib} MiB of random data, {disks} at a time{', TLS' if tls else ''}, link: {link or 'none'}"
+    table = Table("", "MiB/s", "of the link", "CPU, s/GiB", title=title)
+    with nothing_left("copying-") as folder:
+        file = folder / "source"
+        with file.open("wb") as made:
             for _ in range(mib):
-                file.write(os.urandom(MIB))
-            os.fsync(file.fileno())
-        rows = [("cp and sync", *by_cp(source, folder / "copy")), *by_stream(source, folder, mib, disks)]
-    table = Table("", "MiB/s", "CPU, s/GiB", title=f"{mib} MiB of random data, {disks} at a time")
-    for what, seconds, cpu in rows:
-        speed = f"{mib / seconds:.0f}" if seconds is not None else ""
-        table.add_row(what, speed, f"{cpu * 1024 / mib:.2f}")
+                made.write(os.urandom(MIB))
+            os.fsync(made.fileno())
+        for number in range(times):
+            run = folder / str(number)
+            run.mkdir()
+            add_rows(table, run, file, mib, disks, link=link, tls=tls)
     Console().print(table)
+
+
+def add_rows(table: Table, folder: Path, file: Path, mib: int, disks: int, *, link: str | None, tls: bool) -> None:
+    seconds, used = by_cp(file, folder / "copy")
+    table.add_row("cp and sync", f"{mib / seconds:.0f}", "", f"{used * 1024 / mib:.2f}")
+    try:
+        with joined(link) as ends:
+            found = by_rounds(file, folder, mib * MIB, disks, ends, is_linked=link is not None, tls=tls)
+    except NoLink as failure:
+        raise click.ClickException(f"There can be no link here: {failure}") from failure
+
+    def of_link(speed: float) -> str:
+        return f"{speed * MIB * 8 / ends.bits:.1%}" if ends.bits is not None else ""
+
+    table.add_row("a plain connection", f"{found.plain:.0f}", of_link(found.plain), "")
+    speed, shares = mib / found.seconds, found.shares()
+    table.add_row("a round", f"{speed:.0f}", of_link(speed), f"{sum(shares.values()) * 1024 / mib:.2f}")
+    for what, took in shares.items():
+        table.add_row(f"  {what}", "", "", f"{took * 1024 / mib:.2f}")
+
+
+@contextmanager
+def joined(link: str | None) -> Iterator[Link]:
+    if link is None:
+        yield Link(None, [], [])
+        return
+    with shaped_link(link) as ends:
+        yield ends
 
 
 def by_cp(source: Path, copy: Path) -> tuple[float, float]:
@@ -69,80 +125,48 @@ def by_cp(source: Path, copy: Path) -> tuple[float, float]:
     return found
 
 
-def by_stream(source: Path, folder: Path, mib: int, disks: int) -> list[tuple[str, float | None, float]]:
-    """Rows: all of it, and each process."""
-    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.copying", "--serve", str(source)]
-    share = mib // disks * MIB
-    with subprocess.Popen(
-        [*words, "--mib", str(mib), "--disks", str(disks)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as sender:
-        assert sender.stdin is not None and sender.stdout is not None
-        url = sender.stdout.readline().strip()
-
-        def receive(number: int) -> None:
-            headers = {"Accept-Encoding": "identity"}
-            with requests.get(f"{url}{number}", stream=True, timeout=60, headers=headers) as answer:
-                answer.raise_for_status()
-                with open_copy(folder / f"target{number}", share, None) as writer:
-                    body: Any = answer.raw._fp
-                    changes.apply(body, writer, changes.Digests(share, BLOCK), lambda _travelled, _length: None)
-
-        began, used, written = time.monotonic(), cpu(resource.RUSAGE_SELF), cpu(resource.RUSAGE_CHILDREN)
-        with ThreadPoolExecutor(disks) as threads:
-            list(threads.map(receive, range(disks)))
-        seconds = time.monotonic() - began
-        received, wrote = cpu(resource.RUSAGE_SELF) - used, cpu(resource.RUSAGE_CHILDREN) - written
-        sender.stdin.close()
-        sent, read = (float(word) for word in sender.stdout.readline().split())
-    return [
-        ("a round", seconds, read + sent + received + wrote),
-        ("  source: QEMU reads", None, read),
-        ("  source: our process", None, sent),
-        ("  target: our process", None, received),
-        ("  target: QEMU writes", None, wrote),
-    ]
+def by_rounds(file: Path, folder: Path, size: int, disks: int, ends: Link, *, is_linked: bool, tls: bool) -> Found:
+    address = SOURCE if is_linked else LOCAL
+    folders, pki = [folder / "source", folder / "target"], [OFF, OFF]
+    for number, own in enumerate((address, TARGET if is_linked else LOCAL)):
+        folders[number].mkdir()
+        if tls:
+            pki[number] = str(folders[number] / "pki")
+            Authority(folder / "authority").ensure("host", own, Path(pki[number]))
+    program = [sys.executable, "-W", "ignore", "-m", "benchmarks.copying_ends"]
+    serve = [*ends.source, *program, "source", str(folders[0]), str(file), str(size), str(disks), address, pki[0]]
+    fetch = [*ends.target, *program, "target", str(folders[1]), pki[1]]
+    with started(serve) as source, started(fetch) as target:
+        orders = ask(source)
+        # A second of the link, or as much as the round has.
+        plain = int(min(size, ends.content)) if ends.content is not None else size
+        ask(target, orders, str(plain))
+        ask(source, "begin")
+        received = msgspec.json.decode(ask(target, "begin"), type=Took)
+        sent = msgspec.json.decode(ask(source, "end"), type=Took)
+    return Found(received.seconds, received.plain, sent, received)
 
 
-def serve(source: Path, share: int, disks: int) -> None:
-    """The source's side, until its standard input ends. Says its URL, and at the end what it and QEMU took of the CPU.
-
-    ``share``: bytes of the file that each of the disks has.
-    """
-
-    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        first = int(environ["PATH_INFO"].strip("/")) * share
-        write = start_response("200 OK", [("Content-Type", "application/octet-stream")])
-        with served(source, "raw") as client:
-            reader = Share(client, first, share)
-            for piece in changes.stream(reader, reader.extents(), changes.Digests(share, BLOCK), is_full=True):
-                write(piece)
-        return []
-
-    server = make_server("127.0.0.1", 0, answer, threads=disks + 1, name="source")
-    threading.Thread(target=server.serve, name="source", daemon=True).start()
-    used = cpu(resource.RUSAGE_SELF)
-    print(f"http://127.0.0.1:{server.bind_addr[1]}/", flush=True)
-    sys.stdin.read()
-    sent = cpu(resource.RUSAGE_SELF) - used
-    server.stop()
-    print(sent, cpu(resource.RUSAGE_CHILDREN), flush=True)
+@contextmanager
+def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
 
 
-class Share(Reader):
-    """A part of a file, as a disk."""
-
-    def __init__(self, client: NbdClient, first: int, size: int) -> None:
-        super().__init__(client, [(0, size)], None)
-        self._first = first
-
-    def read_into(self, offset: int, buffer: memoryview) -> None:
-        super().read_into(self._first + offset, buffer)
-
-
-def cpu(who: int) -> float:
-    """Seconds."""
-    used = resource.getrusage(who)
-    return used.ru_utime + used.ru_stime
+def ask(process: subprocess.Popen[str], *lines: str) -> str:
+    """Says these lines to a host; returns the line that it answers."""
+    assert process.stdin is not None and process.stdout is not None
+    for line in lines:
+        process.stdin.write(line.strip() + "\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        raise click.ClickException(f"A host ended before it was done: {' '.join(process.args)}")  # type: ignore[arg-type]
+    return answer
 
 
 if __name__ == "__main__":
