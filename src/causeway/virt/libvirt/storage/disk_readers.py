@@ -9,6 +9,7 @@ from pathlib import Path
 from causeway.virt import warm
 from causeway.virt.driver import BaseImage
 from causeway.virt.libvirt.storage import nbd, qemu_img
+from causeway.virt.libvirt.storage.early_flush import EarlyFlush
 from causeway.virt.libvirt.storage.nbd import NbdClient
 from causeway.virt.libvirt.storage.nbd_server import served
 from causeway.virt.warm import is_zeros
@@ -70,11 +71,15 @@ class Reader(warm.DiskReader):
 
 
 class Writer(warm.DiskWriter):
-    def __init__(self, client: NbdClient) -> None:
-        self._client = client
+    """Writes a disk. ``early``: of the file that has it, if it is a file."""
+
+    def __init__(self, client: NbdClient, early: EarlyFlush | None = None) -> None:
+        self._client, self._early = client, early
 
     def write(self, offset: int, data: memoryview) -> None:
         self._client.write(offset, data)
+        if self._early is not None:
+            self._early.wrote(len(data))
 
     def write_zeros(self, offset: int, length: int) -> None:
         self._client.write_zeros(offset, length)
@@ -96,7 +101,7 @@ def open_copy(path: Path, size: int, base: BaseImage | None) -> Iterator[warm.Di
         partial.rename(path)
     if base is not None:
         qemu_img.name_below(path, base)
-    with served(path, "qcow2", writable=True) as client:
-        yield Writer(client)
+    with EarlyFlush(path) as early, served(path, "qcow2", writable=True) as client:
+        yield Writer(client, early)
     if base is not None:
         qemu_img.name_below(path, None)
