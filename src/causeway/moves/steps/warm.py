@@ -31,6 +31,9 @@ from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
 
+# So many rounds in a row that are no smaller than the one before: the guest writes faster than they are copied. One alone may be
+# something that a guest does once.
+_GROWN_ROUNDS = 2
 # The number of attempts to connect to a host of another cell. After that, disks go through the image service.
 _DIRECT_TRIES = 3
 
@@ -113,6 +116,7 @@ class CopyWhileRunning(Step):
 
     def _copy(self, run: Run, warm: WarmCopy) -> None:
         options, clock = run.services.conf.moves, run.services.clock
+        before, grown = None, 0
         while True:
             began = clock.monotonic()
             with answering(run, at_source):
@@ -129,6 +133,18 @@ class CopyWhileRunning(Step):
             if not copied.size:
                 # Nothing has changed since the last round. Later changes travel while the guest is off.
                 return
+            grown = grown + 1 if before is not None and copied.size >= before else 0
+            if grown >= _GROWN_ROUNDS:
+                # The more of them are copied, the more is left for when the guest is off. What this round would have had, the last
+                # changes have too: they count from the round that arrived.
+                LOG.info(
+                    "Move %s copies no further rounds: the guest writes faster than they are copied. %d bytes are left for when it"
+                    " is off.",
+                    run.move.id,
+                    copied.size,
+                )
+                return
+            before = copied.size
             require_own_address(run, self.name, copied.url)
             warm.sent += self._transfer(run, warm, copied)
             warm.received = copied.number

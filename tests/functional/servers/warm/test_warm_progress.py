@@ -100,3 +100,42 @@ def test_a_step_without_rounds_has_none(cloud: Cloud, server: Any) -> None:
     has_moved(cloud, server)
     (move,) = operations(cloud, server, everything=True)
     assert {step["round"] for step in move["steps"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("written", "copied"),
+    [
+        ([4000, 8000, 16000, 32000], 2),
+        ([4000, 3000, 2000, 1000], 5),
+        # Something that it does now and then.
+        ([16000, 1000, 8000, 1000], 5),
+    ],
+    ids=["more and more", "less and less", "now and then"],
+)
+def test_rounds_end_if_the_guest_writes_faster_than_they_are_copied(
+    cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch, written: list[int], copied: int
+) -> None:
+    """Of what was not copied nothing is lost."""
+    cloud.option("warm_round_seconds", 0.0, "moves")
+    host, received, left = source(cloud, server), [], [0, *written]
+
+    def begin(*args: Any, works: Any = host.begin_round, **more: Any) -> Any:
+        size = left.pop(0)
+        host.guest_write(server.id, f"{size}: " + "x" * size)
+        return works(*args, **more)
+
+    def on_send(message: Outgoing) -> Verdict:
+        if message.method == "receive_round":
+            received.append(message)
+        return Verdict.DELIVER
+
+    cloud.parts.around.transports.on_send = on_send
+    monkeypatch.setattr(host, "begin_round", begin)
+    cloud.break_driver(list(cloud.parts.computes), "export_disk")
+    resize(cloud, server, "directly")
+    has_moved(cloud, server)
+    assert len(received) == copied
+    assert left == written[copied:]
+    there = "\n".join(source(cloud, server).guest_read(server.id))
+    begun = [0, *written][: len(written) + 1 - len(left)]
+    assert all(f"{size}: " + "x" * size in there for size in begun)
