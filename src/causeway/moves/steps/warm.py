@@ -133,13 +133,14 @@ class CopyWhileRunning(Step):
             if not copied.size:
                 # Nothing has changed since the last round. Later changes travel while the guest is off.
                 return
-            grown = grown + 1 if before is not None and copied.size >= before else 0
+            # A source that no longer knew what had changed begins anew with everything. That has to arrive.
+            is_anew = copied.since is None
+            grown = grown + 1 if before is not None and copied.size >= before and not is_anew else 0
             if grown >= _GROWN_ROUNDS:
-                # The more of them are copied, the more is left for when the guest is off. What this round would have had, the last
-                # changes have too: they count from the round that arrived.
+                # The more of them are copied, the more is left for when the guest is off. What this round would have had, the
+                # last changes have too: they count from the round that arrived.
                 LOG.info(
-                    "Move %s copies no further rounds: the guest writes faster than they are copied. %d bytes are left for when it"
-                    " is off.",
+                    "Move %s copies no further rounds, since the guest writes faster than they are copied: %d bytes are left",
                     run.move.id,
                     copied.size,
                 )

@@ -139,3 +139,28 @@ def test_rounds_end_if_the_guest_writes_faster_than_they_are_copied(
     there = "\n".join(source(cloud, server).guest_read(server.id))
     begun = [0, *written][: len(written) + 1 - len(left)]
     assert all(f"{size}: " + "x" * size in there for size in begun)
+
+
+def test_a_source_that_begins_anew_again_and_again_is_copied_each_time(
+    cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lost what it knew of earlier rounds: without this one the target has nothing to which changes could be added."""
+    cloud.option("warm_round_seconds", 0.0, "moves")
+    host, received = source(cloud, server), []
+
+    def begin(*args: Any, works: Any = host.begin_round, **more: Any) -> Any:
+        host.guest_write(server.id, "meanwhile")
+        return works(*args, **more | {"since": None})
+
+    def on_send(message: Outgoing) -> Verdict:
+        if message.method == "receive_round":
+            received.append(message.arguments["copied"].since)
+        return Verdict.DELIVER
+
+    cloud.parts.around.transports.on_send = on_send
+    monkeypatch.setattr(host, "begin_round", begin)
+    cloud.break_driver(list(cloud.parts.computes), "export_disk")
+    resize(cloud, server, "directly")
+    has_moved(cloud, server)
+    assert received == [None] * 5
+    assert source(cloud, server).guest_read(server.id).count("meanwhile") == 5
