@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import Any
 
 import falcon
-import msgspec
 
 from causeway import conf, errors, metrics
 from causeway.api import auth, faults, openapi, routes, version_documents, versions
@@ -166,7 +165,7 @@ class Entrance:
 
 
 def _plain(answer: Response, start_response: Any) -> Iterable[bytes]:
-    data = msgspec.json.encode(answer.body)
+    data = answer.encoded()
     status = str(falcon.code_to_http_status(answer.status))
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(data)))])
     return [data]

@@ -32,7 +32,6 @@ VERSIONED_PREFIX, LEGACY_PREFIX = "/v2.1", "/v2"
 
 LOG = log.getLogger(__name__)
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -184,7 +183,7 @@ def send(resp: falcon.Response, answer: Response) -> None:
         resp.set_headers(answer.headers)
     if answer.body is not None:
         resp.content_type = "application/json"
-        resp.data = _encode(answer.body)
+        resp.data = answer.encoded()
     elif answer.status != 204:
         resp.content_type = "application/json"
         resp.data = b""

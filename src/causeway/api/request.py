@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
+
 from causeway.api.services import ApiServices
 from causeway.api.versions import Version
 from causeway.context import RequestContext
@@ -16,6 +18,8 @@ JsonSchema = dict[str, Any]
 # (first minor version, last minor version or None for all later ones, schema)
 VersionedSchemas = list[tuple[int, int | None, JsonSchema]]
 VersionedStatuses = list[tuple[int, int | None, tuple[int, ...]]]
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
@@ -74,6 +78,13 @@ class Response:
     status: int = 200
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
+    _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def encoded(self) -> bytes:
+        """The body as JSON. It is made once: whoever changes the body does it before."""
+        if self._encoded is None:
+            self._encoded = _encode(self.body)
+        return self._encoded
 
 
 @dataclass(frozen=True)

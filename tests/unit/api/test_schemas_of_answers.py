@@ -200,6 +200,32 @@ def bodies(draw: st.DrawFn, schema: Any) -> Any:
     return draw(JSON)
 
 
+@pytest.mark.parametrize("name", ["uuid", "ipv4", "ipv6"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0f8fad5b-d9cb-469f-a165-70867728950e", "0F8FAD5BD9CB469FA16570867728950E", "-0f8fad5b--d9cb469fa16570867728950e-",
+        "{0f8fad5b-d9cb-469f-a165-70867728950e}", "urn:uuid:0f8fad5b-d9cb-469f-a165-70867728950e",
+        "0f8fad5b-d9cb-469f-a165-70867728950", "0f8fad5b-d9cb-469f-a165-70867728950e0", "0f8fad5b-d9cb-469f-a165-70867728950g",
+        "0f8fad5b-d9cb-469f-a165-70867728950e\n", "0f8fad5b_d9cb469fa16570867728950e", "", "10.0.0.1", "255.255.255.255",
+        "256.0.0.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.4\n", " 1.2.3.4", "1.2.3.\u0664", "::1", "fe80::1%eth0", "1::2::3",
+        "::ffff:1.2.3.4",
+    ],
+)  # fmt: skip
+def test_both_validators_agree_on_formats(name: str, value: str) -> None:
+    for schema in (
+        {"type": "string", "format": name},
+        {"anyOf": [{"format": name, "pattern": "^[0-9]"}, {"enum": ["x"]}]},
+    ):
+        assert fits(value, schema) == validator_of(schema).is_valid(value)
+
+
+def test_a_body_is_encoded_once() -> None:
+    answer = Response(200, {"thing": {"id": "1", "size": 1}})
+    assert differences_of(answer, THING, 104) == []
+    assert answer.encoded() is answer.encoded()
+
+
 @settings(max_examples=300)
 @given(st.data())
 def test_both_validators_agree_on_which_answers_fit(data: st.DataObject) -> None:
