@@ -29,6 +29,9 @@ How work is measured
 - User instructions of all threads, where the kernel counts them, and user CPU (`instructions`): from the request until the end
   of all that it caused, on the same quiet cloud, the median of the runs. Everything that is in the process is in them: our
   roles, Placement, devcloud, SQLite, the client that asks.
+- Whose it is (`shares`): ours, the client's, Placement's, that of the other services, by the clocks of threads. How much of it
+  was collecting garbage is said beside that; a full collection is a large part of whatever it happens in.
+- ``--callgrind`` counts instructions inside of valgrind, what it takes to ask it not included (`callgrind`).
 - ``--record`` keeps the instructions of this machine's kind of Python in ``benchmarks/recorded.json``; the test of what
   operations cost holds them within 5 % from then on, wherever such a Python runs and they can be counted.
 """

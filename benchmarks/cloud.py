@@ -26,6 +26,7 @@ from sqlalchemy import event
 from benchmarks import callgrind
 from benchmarks.counting import Counts, look
 from benchmarks.instructions import Meter
+from benchmarks.shares import Shares
 from benchmarks.work import Work
 from causeway.api.app import Entrance
 from causeway.clients.network_cache import NetworkCache
@@ -232,6 +233,7 @@ class MeasuredCloud:
         options.setdefault("api_database", {})["sqlite_synchronous"] = synchronous
         self._quiet = quiet
         self.hooks = Hooks()
+        self.shares = Shares()
         self.work = Work(_CLIENT, PATIENCE)
         self.embedded = EmbeddedCloud(state_dir, port=0, cells=2, hosts_per_cell=hosts_per_cell, overrides=options)
         self._stack = ExitStack()
@@ -241,6 +243,7 @@ class MeasuredCloud:
             self.hooks.install(stack)
             # After the others, and so around them: what has been done was noted by them.
             self.work.install(stack, hold_news=self._quiet)
+            self.shares.install(stack)
             if self._quiet:
                 self._stop_clocks(stack)
             # Threads that are started from here on are counted.
@@ -295,7 +298,8 @@ class MeasuredCloud:
 
     def counts(self) -> Counts:
         hooks = self.hooks
-        return look(self.embedded, hooks.api_requests, placement_sql=hooks.placement_sql, spent=self.meter.look())
+        spent = self.shares.look(self.meter.look)
+        return look(self.embedded, hooks.api_requests, placement_sql=hooks.placement_sql, spent=spent)
 
     def make_volume(self) -> str:
         """Makes an empty volume, which is available at once."""

@@ -50,11 +50,16 @@ class Counts:
 
 
 def typical(runs: Sequence[Spent]) -> Spent:
-    """What the runs of one operation spent: the median of each."""
+    """What the runs of one operation spent: the median of each, and of parts the sum of all, for their shares."""
     instructions = [run.instructions for run in runs if run.instructions is not None]
+    parts: dict[str, float] = {}
+    for run in runs:
+        for part, seconds in run.parts.items():
+            parts[part] = parts.get(part, 0.0) + seconds
     return Spent(
         median(run.user_seconds for run in runs),
         round(median(instructions)) if len(instructions) == len(runs) else None,
+        parts,
     )
 
 

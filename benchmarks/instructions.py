@@ -14,7 +14,8 @@ import os
 import platform
 import resource
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from benchmarks import callgrind
 
@@ -37,20 +38,26 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Spent:
-    """``instructions`` None: they can't be counted here."""
+    """``instructions`` None: they can't be counted here. ``parts``: CPU seconds of whom (`benchmarks.shares`), if asked."""
 
     user_seconds: float = 0.0
     instructions: int | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     def __sub__(self, before: Spent) -> Spent:
         counted = self.instructions is not None and before.instructions is not None
         return Spent(
             self.user_seconds - before.user_seconds,
             (self.instructions or 0) - (before.instructions or 0) if counted else None,
+            {part: seconds - before.parts.get(part, 0.0) for part, seconds in self.parts.items()},
         )
 
     def __truediv__(self, times: int) -> Spent:
-        return Spent(self.user_seconds / times, None if self.instructions is None else self.instructions // times)
+        return Spent(
+            self.user_seconds / times,
+            None if self.instructions is None else self.instructions // times,
+            {part: seconds / times for part, seconds in self.parts.items()},
+        )
 
 
 class Meter:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import peer
+from benchmarks import peer, shares
 from benchmarks.counting import Counts, typical
 from benchmarks.instructions import Spent
 from benchmarks.operations import TITLES, Series
@@ -71,6 +71,7 @@ def _beside_peer(numbers: tuple[int, int], ours: int) -> dict[str, Any]:
 
 def _spent(name: str, spent: Spent, runs: int) -> dict[str, Any]:
     found: dict[str, Any] = {"user_ms": round(spent.user_seconds * 1000, 2), "runs": runs}
+    found["shares"] = {part: round(share, 3) for part, share in shares.of(spent.parts).items()}
     if spent.instructions is not None:
         found["million_instructions"] = round(spent.instructions / MILLION, 2)
     if name in peer.MILLION_INSTRUCTIONS:
@@ -144,6 +145,9 @@ def _work_table(report: dict[str, Any]) -> Table:
         *(("million instructions",) if counted else ()),
         "Nova: million instructions",
         *(("times less",) if counted else ()),
+        "ours",
+        *shares.OTHERS,
+        shares.GARBAGE,
     ):
         table.add_column(column, justify="right")
     for name, found in report["spent"].items():
@@ -153,6 +157,7 @@ def _work_table(report: dict[str, Any]) -> Table:
             *((f"{found['million_instructions']:.1f}",) if counted else ()),
             f"{found['peer_million_instructions']:g}" if "peer_million_instructions" in found else "",
             *((f"{found.get('times_less', '')}",) if counted else ()),
+            *(f"{share:.1%}" for share in found["shares"].values()),
         )
     return table
 
