@@ -44,8 +44,13 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(shares, "time", clock)
-    # What it replaces spends three seconds in Placement, and two in other services.
-    monkeypatch.setattr(PlacementHttp, "call", lambda *_args: (DirectTransport.send(None, None), clock.spend(1))[0])  # type: ignore[arg-type]
+
+    def call(*_args: object) -> None:
+        DirectTransport.send(None, None)  # type: ignore[arg-type]
+        clock.spend(1)
+
+    # Three seconds in Placement, and two in other services.
+    monkeypatch.setattr(PlacementHttp, "call", call)
     monkeypatch.setattr(DirectTransport, "send", lambda *_args: clock.spend(2))
     return clock
 
