@@ -9,6 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,13 @@ def _possible() -> None:
         pytest.skip(reason)
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """With a short name: sockets are made in it."""
+    with tempfile.TemporaryDirectory(prefix="copying-") as name:
+        yield Path(name)
+
+
 def output(words: list[str]) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
@@ -61,12 +70,12 @@ def namespaces() -> set[str]:
 @pytest.mark.parametrize(
     ("speed", "bits"), [("500M", 500_000_000), ("1G", 10**9), ("10G", 10**10), ("unlimited", None)]
 )
-def test_speeds(speed: str, bits: int | None) -> None:
+def test_speeds_are_bits_a_second(speed: str, bits: int | None) -> None:
     assert bits_of(speed) == bits
 
 
 @pytest.mark.parametrize("speed", ["", "1", "G", "0G", "-1G", "1T", "1.5G", "1G; reboot"])
-def test_no_speeds(speed: str) -> None:
+def test_what_is_no_speed_is_refused(speed: str) -> None:
     with pytest.raises(ValueError, match="is no speed"):
         bits_of(speed)
 
@@ -157,14 +166,14 @@ def test_nothing_is_left_of_a_link_whose_process_was_killed() -> None:
 @pytest.mark.skipif(shutil.which("qemu-nbd") is None, reason="qemu-nbd is not installed")
 @pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize("tls", [False, True])
-def test_a_disk_goes_through_the_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, tls: bool) -> None:
+def test_a_disk_goes_through_the_link(folder: Path, monkeypatch: pytest.MonkeyPatch, *, tls: bool) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}/src")
-    file = tmp_path / "disk"
+    file = folder / "disk"
     file.write_bytes(content := os.urandom(1 << 20))
     with shaped_link("1G") as link:
-        by_rounds(file, tmp_path, len(content), 1, link, is_linked=True, tls=tls)
-    (copy,) = (tmp_path / "target" / "copies").glob("*/disk")
-    read = tmp_path / "read"
+        by_rounds(file, folder, len(content), 1, link, is_linked=True, tls=tls)
+    (copy,) = (folder / "target" / "copies").glob("*/disk")
+    read = folder / "read"
     subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", copy, read], check=True)
     assert read.read_bytes() == content
