@@ -234,11 +234,11 @@ def test_a_torn_round_is_repeated_and_continues_where_it_broke_off(move: Move, m
         assert guest.write(b"y" * 64, 30 * MIB)
         lost = move.begin(again.number)
         third = move.begin(again.number)
-        assert (lost.number, third.number) == (2, 2)
+        assert lost.number == third.number == again.number + 1
         move.rounds.end(move.token.operation_id)
         fourth = move.begin(again.number)
-        assert fourth.number == 3 and fourth.since == again.number
-        assert sorted(label.rpartition("-")[2] for label in move.snapshots()) == ["1", "3"]
+        assert fourth.number == again.number + 2 and fourth.since == again.number
+        assert {label.rpartition("-")[2] for label in move.snapshots()} == {str(again.number), str(fourth.number)}
         move.receive(fourth)
     move.take("disk", move.complete(fourth.number))
     assert move.content_there("disk") == move.content_here("disk")
@@ -271,7 +271,7 @@ def test_a_copy_that_a_former_process_still_writes_waits_for_its_end(
         with pytest.raises(errors.DiskInUse):
             move.complete(first.number)
     # It has ended.
-    assert second.number == 2
+    assert second.number == first.number + 1
     move.take("disk", move.complete(first.number))
     assert move.content_there("disk") == move.content_here("disk")
 

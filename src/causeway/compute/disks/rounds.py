@@ -119,7 +119,8 @@ class Rounds:
         folder = self._directory / f"{token.operation_id}.{instance.uuid}"
         record = self._read(folder)
         if record is None:
-            self._discard(folder)
+            if folder.exists():
+                self._discard(folder)
             folder.mkdir(mode=0o700)
             number = secrets.randbelow(_MOST_FIRST)
             record, since = _Record(instance, secrets.token_urlsafe(32), number, durable.this_boot()), None

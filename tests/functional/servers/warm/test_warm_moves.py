@@ -279,9 +279,8 @@ def test_a_source_that_lost_its_round_begins_another_one(cloud: Cloud, server: A
     with cloud.held(RECEIVE[way]) as arrived:
         resize(cloud, server, way)
         assert arrived.wait(PATIENCE)
-        host.end_round(
-            cloud.parts.computes[host.hostname].host.rounds._read(_rounds_of(cloud, host, server)).instance, 1
-        )
+        record = cloud.parts.computes[host.hostname].host.rounds._read(_rounds_of(cloud, host, server))
+        host.end_round(record.instance, record.number)
         host.guest_write(server.id, "meanwhile")
     has_moved(cloud, server)
     assert "meanwhile" in content(cloud, server)
@@ -324,17 +323,19 @@ def test_nobody_reads_a_part_without_its_secret(cloud: Cloud, server: Any) -> No
         resize(cloud, server, "directly")
         assert arrived.wait(PATIENCE)
         (move,) = cloud.moves(server)
-        url = f"{host.disk_server.url}/{move.id}/rounds/1/disk/0"
+        record = host.rounds._read(_rounds_of(cloud, source(cloud, server), server))
+        number, right = record.number, record.secret
+        url = f"{host.disk_server.url}/{move.id}/rounds/{number}/disk/0"
         for secret in ("", "Bearer ", "Bearer wrong"):
             assert requests.get(url, headers={"Authorization": secret}, timeout=10).status_code == 404
-        right = host.rounds._read(_rounds_of(cloud, source(cloud, server), server)).secret
         headers = {"Authorization": f"Bearer {right}"}
         # Who does not say that it knows newer ones gets the digests that every release knows.
         assert requests.get(url, headers=headers, timeout=10).content.startswith(b"CWCHG1")
         headers["X-Accept-Codings"] = "zstd, blake3"
         assert requests.get(url, headers=headers, timeout=10).content.startswith(b"CWCHG2")
-        for wrong in ("rounds/2/disk/0", "rounds/1/disk/7", "rounds/1/disk.eph0/0", "rounds/1/..%2fround.json/0"):
-            bad = f"{host.disk_server.url}/{move.id}/{wrong}"
+        others = f"{number + 1}/disk/0", f"{number}/disk/7", f"{number}/disk.eph0/0", f"{number}/..%2fround.json/0"
+        for wrong in others:
+            bad = f"{host.disk_server.url}/{move.id}/rounds/{wrong}"
             assert requests.get(bad, headers=headers, timeout=10).status_code == 404
     has_moved(cloud, server)
 
@@ -360,12 +361,12 @@ def test_an_idle_guest_is_handed_over_after_a_round_without_anything(cloud: Clou
     """More rounds would bring nothing; what is written afterwards comes with the last changes."""
     without_cold_copies(cloud)
     cloud.option("warm_round_seconds", 0.0, "moves")
-    seen: list[int | None] = []
+    seen: list[tuple[int, int | None]] = []
     host = source(cloud, server)
 
-    def begin(*args: Any, works: Any = host.begin_round, **more: Any) -> Any:
-        seen.append(more["since"])
-        return works(*args, **more)
+    def begin(instance: Any, names: Any, number: int, works: Any = host.begin_round, **more: Any) -> Any:
+        seen.append((number, more["since"]))
+        return works(instance, names, number, **more)
 
     def shut_down(*args: Any, works: Any = host.power_off, **more: Any) -> Any:
         if "late" not in host.guest_read(server.id):
@@ -377,6 +378,7 @@ def test_an_idle_guest_is_handed_over_after_a_round_without_anything(cloud: Clou
         patches.setattr(host, "power_off", shut_down)
         resize(cloud, server, way)
         has_moved(cloud, server)
-    assert seen == [None, 1]
+    (first, nothing), (_, since) = seen
+    assert (nothing, since) == (None, first)
     assert cloud.moves(server)[0].data["warm"]["ended"] is None
     assert "late" in content(cloud, server)
