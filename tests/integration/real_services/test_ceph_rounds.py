@@ -112,7 +112,9 @@ class Move:
         def opened(disk: CopiedDisk, part: int) -> Iterator[changes.Source]:
             if part == parts:
                 raise errors.DiskTransferBroken("It broke off.")
-            yield io.BytesIO(b"".join(self.rounds.read_part(self.token.operation_id, copied.number, disk.name, part)))
+            pieces = self.rounds.read_part(self.token.operation_id, copied.number, disk.name, part)
+            # Each is valid until the next one is wanted.
+            yield io.BytesIO(b"".join(bytes(piece) for piece in pieces))
 
         self.copies.begin(self.token, self.uuid, copied)
         return sum(
