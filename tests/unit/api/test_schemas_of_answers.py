@@ -226,6 +226,19 @@ def test_a_body_is_encoded_once() -> None:
     assert answer.encoded() is answer.encoded()
 
 
+THINGS = answers(shown_as("things", many(record({"id": TEXT}))))
+
+
+def test_of_a_long_list_some_rows_are_looked_at_and_others_each_time() -> None:
+    rows = [{"id": "1"}] * 30 + [{"id": "1", "token": "secret"}]
+    answer = Response(200, {"things": rows})
+    assert differences_of(answer, THINGS, 104) == ["things.30 also has token"]
+    found = [differences_of(answer, THINGS, 104, rows=20) for _time in range(100)]
+    assert {len(differences) for differences in found} == {0, 1}
+    assert len(answer.body["things"]) == len(msgspec.json.decode(answer.encoded())["things"]) == 31
+    assert differences_of(Response(200, {"things": rows[-20:]}), THINGS, 104, rows=20) == ["things.19 also has token"]
+
+
 @settings(max_examples=300)
 @given(st.data())
 def test_both_validators_agree_on_which_answers_fit(data: st.DataObject) -> None:
