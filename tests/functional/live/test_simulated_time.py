@@ -143,11 +143,13 @@ def test_a_guest_that_writes_more_than_the_link_takes_is_off_for_the_rest(cloud:
     set_links(cloud, 100.0 * MIB)
     server = booted(cloud, "diverges", gen=1, disk=1000, data=10.0, disk_rate=200.0)
     move = migrated_cold(cloud, server)
-    assert move.data["warm"]["rounds"] == 5
+    # The third one was not copied: it would have been the second that was larger than the one before.
+    assert move.data["warm"]["rounds"] == 3
     rest = move.data["snapshot"] or move.data["offer"]["disks"][0]
     rest = rest["size"] * rest["scale"]
-    # Each round is twice as long as the one before, and the last changes are twice the last round.
-    assert move.data["warm"]["sent"] * 0.9 < rest < move.data["warm"]["sent"] * 1.1 + SLACK * 200 * MIB
+    # Each round is twice as long as the one before, and the last changes are twice the second: four thirds of both.
+    expected = move.data["warm"]["sent"] * 4 / 3
+    assert expected * 0.9 < rest < expected * 1.1 + SLACK * 200 * MIB
     assert rest / (100 * MIB) * 0.99 <= stood_still(cloud, server) < rest / (100 * MIB) + SLACK
     assert writes(cloud, server)
     cloud.confirmed(server)
