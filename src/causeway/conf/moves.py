@@ -95,6 +95,14 @@ OPTS: dict[str, list[Opt]] = {
             help="A round that takes no longer than this is the last one before the guest is powered off.",
         ),
         cfg.FloatOpt(
+            "throttle",
+            default=0.0,
+            min=0.0,
+            max=0.9,
+            help="Limits what a guest writes while its disks are copied, if it writes too fast for the next round to be smaller:"
+            " to this share of the speed of copying, until it is off or stays. 0: never.",
+        ),
+        cfg.FloatOpt(
             "held_round_interval",
             default=300.0,
             min=1.0,

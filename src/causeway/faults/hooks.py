@@ -41,6 +41,7 @@ DRIVER_METHODS = (
     "export_kept_state",
     "export_running_disk",
     "force_live_migration",
+    "limit_writes",
     "live_migrate",
     "merge_volume_files",
     "open_changes",

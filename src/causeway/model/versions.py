@@ -25,6 +25,7 @@ COMPUTE = (
     Version(17, "1.16", "trims of guests"),
     Version(18, "1.17", "ports with devices of hosts in live and near-live migrations"),
     Version(19, "1.18", "disks in storage that several hosts share"),
+    Version(20, "1.19", "limits of what guests write while their disks are copied"),
 )
 SERVICE, RPC = COMPUTE[-1].service, COMPUTE[-1].rpc
 

@@ -74,3 +74,8 @@ class WarmCopy:
     image_ids: list[str] = field(default_factory=list)
     #: why the rest is not copied while the guest runs
     ended: str | None = None
+    #: bytes a second: how fast the last round was copied, and how fast the guest changed its disks before that
+    copy_rate: float | None = None
+    change_rate: float | None = None
+    #: bytes a second that the guest may write; None: it is not limited
+    write_limit: int | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import libvirt
 import pytest
 
 from causeway.compute.disks import changes
@@ -110,6 +111,40 @@ def write(guest: Guest) -> None:
     boots = guest.console().boots
     domain(guest).reset()
     guest.wait_for_boot(boots + 1)
+
+
+def limits(guest: Guest) -> dict[str, int]:
+    found = domain(guest).blockIoTune("vda", libvirt.VIR_DOMAIN_AFFECT_LIVE)
+    return {name: found[name] for name in ("total_bytes_sec", "read_bytes_sec", "write_bytes_sec", "write_iops_sec")}
+
+
+@pytest.mark.parametrize(
+    ("own", "limited"),
+    [
+        ({}, {"write_bytes_sec": 5_000_000}),
+        ({"write_bytes_sec": 1_000_000, "write_iops_sec": 900}, {}),
+        ({"write_bytes_sec": 9_000_000, "read_bytes_sec": 8_000_000}, {"write_bytes_sec": 5_000_000}),
+        ({"total_bytes_sec": 9_000_000}, {"total_bytes_sec": 5_000_000}),
+    ],
+    ids=["none", "lower", "higher", "of all bytes"],
+)
+def test_a_guest_writes_less_for_a_while_and_then_as_its_flavor_says(
+    warm: Warm, own: dict[str, int], limited: dict[str, int]
+) -> None:
+    """Of its definition, which is not changed."""
+    guest = warm.guest
+    for where in (libvirt.VIR_DOMAIN_AFFECT_CONFIG, libvirt.VIR_DOMAIN_AFFECT_LIVE) if own else ():
+        domain(guest).setBlockIoTune("vda", own, where)
+    before = limits(guest)
+    warm.begin()
+    warm.rounds.limit_writes(warm.token.operation_id, 5_000_000)
+    assert limits(guest) == before | limited
+    warm.rounds.end(warm.token.operation_id)
+    assert limits(guest) == before
+    warm.rounds.limit_writes(warm.token.operation_id, 5_000_000)
+    guest.driver.power_off(guest.uuid, 30)
+    # It is off, and so has no limit that could be lifted.
+    warm.rounds.discard(warm.token.operation_id)
 
 
 def test_the_copy_is_what_the_source_has_when_it_is_off_and_boots(warm: Warm, cloud: Cloud) -> None:

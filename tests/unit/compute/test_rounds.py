@@ -7,7 +7,7 @@ import uuid as uuids
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -47,7 +47,12 @@ class Disk(DiskReader):
 
 
 class Hypervisor:
-    """As much of a driver as rounds need."""
+    """As much of a driver as rounds need. ``limits``: what guests were limited to, one after the other."""
+
+    limits: ClassVar[list[int | None]] = []
+
+    def limit_writes(self, _instance: Instance, bytes_per_second: int | None) -> None:
+        self.limits.append(bytes_per_second)
 
     def begin_round(
         self, _instance: Instance, _names: list[str], number: int, *, since: int | None, **_more: Any
@@ -218,3 +223,45 @@ def test_the_reading_ends_when_its_reader_disconnects(tmp_path: Path) -> None:
     with pytest.raises(BrokenPipeError) as failure:
         server._answer(environ, lambda _status, _headers: gone)
     assert ended and failure.value is not None
+
+
+@pytest.mark.parametrize("way", ["end", "discard", "discard_all", "begin anew"])
+def test_a_limit_is_lifted_after_a_restart_too(
+    source: Rounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(Hypervisor, "limits", [])
+    begin(source)
+    source.limit_writes(MOVE, 1000)
+    assert Hypervisor.limits == [1000]
+    again = started(tmp_path)
+    match way:
+        case "end":
+            again.end(MOVE)
+            again.end(MOVE)
+        case "discard":
+            again.discard(MOVE)
+        case "discard_all":
+            again.discard_all(SERVER.uuid)
+        case "begin anew":
+            begin(again)
+            assert Hypervisor.limits == [1000]
+            again.discard(MOVE)
+    assert Hypervisor.limits == [1000, None]
+
+
+def test_a_limit_that_failed_is_lifted_and_one_without_rounds_is_none(
+    source: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hypervisor, "limits", [])
+    source.limit_writes(MOVE, 1000)
+    assert Hypervisor.limits == []
+    begin(source)
+
+    def fail(*_given: Any) -> None:
+        raise errors.GuestFailed("Its answer is lost.")
+
+    with monkeypatch.context() as patches, pytest.raises(errors.GuestFailed):
+        patches.setattr(Hypervisor, "limit_writes", fail)
+        source.limit_writes(MOVE, 1000)
+    source.discard(MOVE)
+    assert Hypervisor.limits == [None]

@@ -66,6 +66,8 @@ class _Disk:
 class _Record:
     """``number``: of the latest round; ``is_open``: it can still be read. ``boot``: see `durable.this_boot`.
 
+    ``is_limited``: the guest may write no faster than it was ordered.
+
     Numbers begin anywhere. So no target takes a round for one that it had before this host lost its record.
     """
 
@@ -75,6 +77,7 @@ class _Record:
     boot: str = ""
     since: int | None = None
     is_open: bool = False
+    is_limited: bool = False
     disks: list[_Disk] = field(default_factory=list)
 
 
@@ -168,11 +171,31 @@ class Rounds:
         """Ends the present round: nobody can read it any more. Changes are still tracked for the next one."""
         folder = self._folder(operation_id)
         record = self._read(folder) if folder is not None else None
-        if folder is not None and record is not None and record.is_open:
+        if folder is None or record is None:
+            return
+        # What it still has in memory it should write fast, whether it shuts down or is saved.
+        self._lift_limit(folder, record)
+        if record.is_open:
             record.is_open = False
             self._write(folder, record)
             self._refuse_readers(folder)
             self._driver.end_round(record.instance, record.number)
+
+    def limit_writes(self, operation_id: str, bytes_per_second: int) -> None:
+        """Limits what the guest writes to each of its disks, until `end` or `discard`. Without rounds nothing happens."""
+        folder = self._folder(operation_id)
+        record = self._read(folder) if folder is not None else None
+        if folder is not None and record is not None:
+            # Written first: what may be limited is found and lifted.
+            record.is_limited = True
+            self._write(folder, record)
+            self._driver.limit_writes(record.instance, bytes_per_second)
+
+    def _lift_limit(self, folder: Path, record: _Record) -> None:
+        if record.is_limited:
+            self._driver.limit_writes(record.instance, None)
+            record.is_limited = False
+            self._write(folder, record)
 
     def is_opened_by(self, operation_id: str, secret: str) -> bool:
         folder = self._folder(operation_id)
@@ -309,6 +332,9 @@ class Rounds:
         self._refuse_readers(folder)
         self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != operation_id}
         self._accepted = {key: found for key, found in self._accepted.items() if key[0] != operation_id}
+        record = self._read(folder)
+        if record is not None:
+            self._lift_limit(folder, record)
         self._driver.end_rounds(folder.name.partition(".")[2])
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)

@@ -62,6 +62,18 @@ class WarmEndpoint:
             return host.rounds.begin(token, instance, names, since=since, flatten=flatten, url=host.disk_server.url)
 
     @fenced_each_time
+    def limit_writes(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: OperationToken,
+        instance: Instance,
+        bytes_per_second: int,
+    ) -> None:
+        with self._host.lock(instance.uuid):
+            self._host.rounds.limit_writes(token.operation_id, bytes_per_second)
+
+    @fenced_each_time
     def receive_round(
         self, context: RequestContext, *, token: OperationToken, instance: Instance, copied: CopyRound
     ) -> RoundReceived:

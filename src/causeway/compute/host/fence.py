@@ -44,6 +44,7 @@ UNDONE_BY = {
     "send_offered": ("restore_at_source", "wake_guest_at_source"),
     "begin_round": ("end_rounds",),
     "send_part": ("end_rounds",),
+    "limit_writes": ("end_rounds",),
     "receive_round": ("drop_move_claim", "drop_move_at_dest", "discard_copies"),
     "receive_part": ("drop_move_claim", "drop_move_at_dest", "discard_copies"),
     "rebuild_guest": ("remove_guest",),

@@ -34,6 +34,8 @@ LOG = logging.getLogger(__name__)
 # So many rounds in a row that are no smaller than the one before: the guest writes faster than they are copied. One alone may be
 # something that a guest does once.
 _GROWN_ROUNDS = 2
+# Bytes a second that any guest may write: it must be able to note that it has to shut down.
+_LEAST_LIMIT = 1 << 20
 # The number of attempts to connect to a host of another cell. After that, disks go through the image service.
 _DIRECT_TRIES = 3
 
@@ -116,7 +118,7 @@ class CopyWhileRunning(Step):
 
     def _copy(self, run: Run, warm: WarmCopy) -> None:
         options, clock = run.services.conf.moves, run.services.clock
-        before, grown = None, 0
+        before, grown, began_before = None, 0, None
         while True:
             began = clock.monotonic()
             with answering(run, at_source):
@@ -145,15 +147,40 @@ class CopyWhileRunning(Step):
                     copied.size,
                 )
                 return
-            before = copied.size
+            if not is_anew and began_before is not None:
+                warm.change_rate = _rate(copied.size, began - began_before)
+                self._limit_writes(run, warm, is_slow=before is not None and copied.size > before * options.throttle)
+            before, began_before = copied.size, began
             require_own_address(run, self.name, copied.url)
+            at = clock.monotonic()
             warm.sent += self._transfer(run, warm, copied)
+            warm.copy_rate = _rate(copied.size, clock.monotonic() - at)
             warm.received = copied.number
             if warm.rounds >= options.warm_rounds or clock.monotonic() - began <= options.warm_round_seconds:
                 return
             run.check_wanted()
             run.in_round(warm.rounds + 1)
             run.save(started=run.step)
+
+    def _limit_writes(self, run: Run, warm: WarmCopy, *, is_slow: bool) -> None:
+        """``is_slow``: this round is not smaller than the one before by as much as it should be."""
+        throttle = run.services.conf.moves.throttle
+        if warm.write_limit is None and throttle and is_slow and warm.copy_rate and self._held_for(run) <= 0:
+            warm.write_limit = max(_LEAST_LIMIT, round(warm.copy_rate * throttle))
+            LOG.info("Move %s limits what the guest writes to %d bytes a second", run.move.id, warm.write_limit)
+            # So another conductor keeps to it.
+            run.save(started=run.step)
+        if warm.write_limit is None:
+            return
+        # In each round: the source may have lost the round with its limit. A host that can't limit limits nobody.
+        with answering(run, at_source), suppress(errors.HostTooOld, errors.NotImplementedHere):
+            run.source_computes.limit_writes(
+                run.context,
+                run.memory.source_host,
+                token=run.token(self.name),
+                instance=run.source_instance(),
+                bytes_per_second=warm.write_limit,
+            )
 
     def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
         """Transfers a round, directly or as images. Returns how many bytes travelled."""
@@ -285,6 +312,10 @@ def _has_local_disks(run: Run) -> bool:
     memory = run.memory
     travels = not memory.volume_backed and ROOT_DISK not in memory.shared
     return travels or bool(disks_beside_root(run))
+
+
+def _rate(size: int, seconds: float) -> float | None:
+    return size / seconds if seconds > 0 else None
 
 
 def _image_id(run: Run, copied: CopyRound, disk: CopiedDisk, part: int, attempt: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -10,6 +11,12 @@ from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.declare import Client, call
 
 order = call(since="1.14", monitor=True)
+
+
+def _limits_nobody(host: str, _method: str) -> errors.HostTooOld:
+    return errors.HostTooOld(
+        "The host's compute service can't limit what its guests write until it is upgraded.", details=f"host {host}"
+    )
 
 
 class WarmCalls(Client):
@@ -68,6 +75,18 @@ class WarmCalls(Client):
         sent: Snapshot,
     ) -> RoundReceived:
         """Has the target download what `send_part` uploaded, and write it into its copy."""
+
+    @call(since="1.19", monitor=True, too_old=_limits_nobody)
+    def limit_writes(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: OperationToken,
+        instance: Instance,
+        bytes_per_second: int,
+    ) -> None:
+        """Has the source limit what the guest writes to each disk, until the rounds end. Without a round nothing happens."""
 
     @order
     def end_rounds(self, context: RequestContext, host: str, *, token: OperationToken, instance: Instance) -> None:

@@ -67,6 +67,13 @@ class WarmCopyMethods:
         """What changed of a disk, also a stashed one, from a round until its guest was off; None: that is not known."""
         raise unsupported(_COPY)
 
+    def limit_writes(self, instance: Instance, bytes_per_second: int | None) -> None:  # noqa: ARG002
+        """Limits what the running guest writes to each local disk, if its own limits are not lower. None: only its own hold.
+
+        A guest that boots has its own limits. One that is off or does not exist is no failure.
+        """
+        raise unsupported("limit what a guest writes")
+
     def end_rounds(self, uuid: str) -> None:
         """Ends all rounds of the guest, whether it runs, is off or does not exist. Nothing records changes any more."""
 

@@ -18,7 +18,7 @@ from causeway.virt.libvirt.guest_xml.domain_xml import GuestDisk, GuestHardware,
 from causeway.virt.libvirt.live import live_readiness, live_source, live_target
 from causeway.virt.libvirt.live.migration import LiveMigrations
 from causeway.virt.libvirt.network import Ports
-from causeway.virt.libvirt.storage import rounds, saved_memory, temporary_files
+from causeway.virt.libvirt.storage import rounds, saved_memory, temporary_files, write_limits
 from causeway.virt.libvirt.storage.disks import InstanceDisks
 from causeway.virt.libvirt.storage.kept_files import KeptFiles
 from causeway.virt.libvirt.storage.snapshot_rounds import SnapshotRounds
@@ -229,6 +229,9 @@ class MovingGuests(Driver, ABC):
 
     def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
         return self._rounds_of(instance.uuid).open_changes(instance.uuid, name, since)
+
+    def limit_writes(self, instance: Instance, bytes_per_second: int | None) -> None:
+        write_limits.limit(self._connection, self._disks, instance.uuid, bytes_per_second)
 
     def end_rounds(self, uuid: str) -> None:
         self._rounds.discard(uuid)

@@ -20,6 +20,7 @@ _COUNT = "written="
 
 def boot(guest: Guest, now: float) -> None:
     """The guest has booted: it continues to write after the last write on its disk. ``now``: the time on the host's clock."""
+    guest.write_limit = None
     path = _root_disk(guest)
     if path is not None and (guest.data or guest.disk_rate):
         found = disk.load(path)
@@ -53,7 +54,8 @@ def catch_up(guest: Guest, now: float, share: float = 1.0) -> bool:
     found = disk.load(path) if path is not None else None
     if path is None or found is None or found.header.written is None:
         return False
-    rate, written = guest.disk_rate * share, found.header.written
+    limit = guest.disk_rate if guest.write_limit is None else guest.write_limit
+    rate, written = min(guest.disk_rate * share, limit), found.header.written
     writes = int(max(0.0, now - guest.caught_up) * rate / disk.WRITE)
     before = written.count
     for number in range(max(before + 1, before + writes - disk.BLOCKS + 1), before + writes + 1):

@@ -72,6 +72,8 @@ class Guest:
     # What it does while it runs (`activity`): bytes, and bytes per second.
     data: float = 0.0
     disk_rate: float = 0.0
+    # The most that it writes until it boots again; None: as much as it likes.
+    write_limit: float | None = None
     memory_rate: float = 0.0
     # The time on its host's clock up to which it has done that; None: it does not run.
     caught_up: float | None = None

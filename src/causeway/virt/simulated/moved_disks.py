@@ -207,6 +207,14 @@ class MovedDisksDriver(SimulatedBase, ABC):
     def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
         return self._rounds.open_changes(instance.uuid, name, self.files.disks(instance.uuid) / name, since)
 
+    def limit_writes(self, instance: Instance, bytes_per_second: int | None) -> None:
+        with self.files.locked(instance.uuid):
+            guest = self.files.guests.get(instance.uuid)
+            if guest is not None:
+                self._catch_up(guest)
+                guest.write_limit = bytes_per_second
+                self.files.save(guest)
+
     def end_rounds(self, uuid: str) -> None:
         with self.files.locked(uuid):
             if self.files.shared is not None:
