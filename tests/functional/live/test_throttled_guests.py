@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from causeway import errors
 from causeway.rpc.transport import Outgoing, Verdict
+from tests.functional.servers.choosing_hosts.test_explain import candidates
 
 from .live_cloud import LiveCloud
 from .test_simulated_time import GIB, MIB, booted, embedded, migrated_cold, set_links, slow_links, writes
@@ -94,3 +96,20 @@ def test_a_guest_that_stays_is_not_limited_any_more(cloud: LiveCloud, busy: Any)
     cloud.wait(busy, "ACTIVE")
     assert failed and cloud.host_of(busy) == source
     assert limit_of(cloud, source, busy) is None
+
+
+def test_explain_says_beforehand_who_writes_too_fast(cloud: LiveCloud, busy: Any) -> None:
+    cloud.option("throttle", 0.0, "moves")
+    assert "MiB/s" not in travel_of(cloud, busy)
+    migrated_cold(cloud, busy)
+    cloud.confirmed(busy)
+    said = travel_of(cloud, busy)
+    assert re.search(r"when they last were, \d+\.\d MiB/s were copied, and it changed \d+\.\d: most of", said)
+    assert "[moves] throttle" in said
+    cloud.option("throttle", 0.5, "moves")
+    assert travel_of(cloud, busy).endswith("it may only write 50% of what is copied meanwhile")
+
+
+def travel_of(cloud: LiveCloud, server: Any) -> str:
+    found: str = candidates(cloud, server)["moves"]["travel"]
+    return found

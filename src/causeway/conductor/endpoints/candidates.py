@@ -24,14 +24,17 @@ from causeway.model.host import STORAGE
 from causeway.model.instance import Instance
 from causeway.model.operations import RESIZE
 from causeway.model.states import VmState
+from causeway.model.warm import WarmCopy
 from causeway.moves import reach
 from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
+from causeway.moves.measured_rates import described, last_measured
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import ask_for_ports
 from causeway.moves.steps.warm import why_while_off
 from causeway.running.services import ConductorServices
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
+from causeway.store.api import journal
 from causeway.store.cell import block_devices, hosts, instances
 
 # The name of the filter that is shown for hosts that pass the scheduler, but refuse the server in their own checks.
@@ -99,7 +102,8 @@ class CandidatesEndpoint:
         contents = self._contents(context, instance, devices, cell.uuid)
         source_can = nodes[0].capabilities if nodes else {}
         if contents.disk_gb:
-            contents.travel = _travel(self._services.conf, instance, bool(source_can.get("supports_warm_copy")))
+            measured = last_measured(journal.of_server(services.api, instance_uuid))
+            contents.travel = _travel(services.conf, instance, bool(source_can.get("supports_warm_copy")), measured)
         can_be_saved = bool(source_can.get("supports_saved_memory"))
         contents.memory = _memory(self._services.conf, instance, can_be_saved)
         check_memory = (
@@ -308,13 +312,15 @@ def _refuse(candidate: MoveCandidate, refusal: Refusal) -> None:
     candidate.needs, candidate.free = refusal.needs, refusal.free
 
 
-def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
+def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool, measured: WarmCopy | None) -> str:
     why = why_while_off(conf, runs=instance.vm_state is VmState.ACTIVE, host_can=host_can)
     if why is not None:
         return f"its disks travel while it is off: {why}"
+    way = "directly to hosts that reach its own, else through the image service"
     if conf.moves.direct == "never":
-        return "its disks are copied while it runs: directly inside its cell, through the image service to others"
-    return "its disks are copied while it runs: directly to hosts that reach its own, else through the image service"
+        way = "directly inside its cell, through the image service to others"
+    rates = described(measured, conf.moves.throttle)
+    return "; ".join(filter(None, (f"its disks are copied while it runs: {way}", rates)))
 
 
 def _memory(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
